@@ -1,0 +1,91 @@
+# Needs python3 (3.11 or later, with venv), git and make; everything else is installed into .venv from requirements.lock.
+# `make demo` shows the system at work, `make test` runs the whole suite, `make check` runs what CI runs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
+SOURCES := proto master agent framework_sdk simulator cli tests
+PROTOS := $(wildcard proto/fairlead_proto/v1/*.proto)
+# Two processes: the suite is bound by CPU, and more of them than cores only makes each test slower.
+TEST_PROCESSES ?= 2
+PYTEST_ARGS ?=
+
+# No grpc code of ours forks; grpc's fork handlers only add a lock that a fork elsewhere could wait on for ever.
+export GRPC_ENABLE_FORK_SUPPORT := 0
+
+.PHONY: help setup demo test check format lint types contracts tidy protos protos-venv lock bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+setup: .venv/.ready ## make .venv from requirements.lock (does nothing when it is up to date)
+
+.venv/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "setup: needs Python 3.11 or later with venv, got $$($(PYTHON) --version 2>&1); choose one by make PYTHON=python3.12" >&2; exit 1; }
+	@echo "setup: installing requirements.lock into .venv"
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+demo: setup ## run the demonstration on a local cluster (ends by itself)
+	@$(BIN)/python -m fairlead_cli.main demo
+
+test: setup protos-venv ## run the whole test suite
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
+
+check: format lint types contracts tidy test ## run what CI runs
+
+format: setup ## fail if a file is not formatted
+	@$(BIN)/ruff format --check .
+
+lint: setup ## fail on a lint finding
+	@$(BIN)/ruff check .
+
+types: setup ## check the types, strictly
+	@$(BIN)/mypy
+
+contracts: setup ## check that roles stay apart and cores pure
+	@$(BIN)/lint-imports --no-cache
+
+tidy: setup ## check the house rules no linter knows
+	@$(BIN)/python -m pytest -q tests/tidy
+
+protos: setup .venv-protos/.ready ## regenerate the committed stubs from the schema
+	@.venv-protos/bin/python tests/proto/generate_stubs.py .
+	@echo "protos: regenerated from $(words $(PROTOS)) schema files"
+
+# The suite can do without the schema compiler (the drift test then skips and says so); it has no wheel for the newest Pythons.
+protos-venv: setup
+	@$(MAKE) --no-print-directory .venv-protos/.ready || \
+	  echo "test: the schema compiler cannot be installed here; the stub drift test will be skipped" >&2
+
+.venv-protos/.ready: requirements-protos.lock
+	@echo "protos: installing requirements-protos.lock into .venv-protos"
+	@.venv-protos/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv-protos
+	@.venv-protos/bin/python -m pip install $(PIP_FLAGS) --only-binary :all: -r requirements-protos.lock
+	@touch $@
+
+# The lock holds versions and hashes and no address: see docs/adr/0002-lock-file-without-addresses.md.
+LOCK := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+
+lock: ## bring both lock files up to date with pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
+	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv --clear .venv-lock && .venv-lock/bin/python -m pip install --quiet 'uv>=0.5'; }
+	@$(LOCK) $(LOCK_ARGS) --group dev pyproject.toml --output-file requirements.lock
+	@$(LOCK) $(LOCK_ARGS) --group pyproject.toml:protos --output-file requirements-protos.lock
+	@echo "lock: wrote requirements.lock and requirements-protos.lock"
+
+bench: setup ## measure allocation and cluster throughput (BENCH_ARGS=--json for figures)
+	@$(BIN)/fairlead bench allocation $(BENCH_ARGS)
+	@$(BIN)/fairlead bench cluster $(BENCH_ARGS)
+
+clean: ## remove what make created
+	@rm -rf .venv .venv-* build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The agent: offers one host's resources to the master and runs tasks on it."""

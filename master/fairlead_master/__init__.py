@@ -1,0 +1,1 @@
+"""The master: aggregates agents, decides who is offered what, and tracks every task."""

@@ -1,0 +1,1 @@
+"""The pure allocation module: policies that say who is served, placement that says where."""

@@ -1,0 +1,1 @@
+"""The pure master core: events in, actions out, without I/O, clock or randomness."""

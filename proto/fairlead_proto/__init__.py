@@ -1,0 +1,1 @@
+"""The vocabulary the roles share: value types, the task table, and the wire schema."""

@@ -1,0 +1,1 @@
+"""The simulator: runs the real master and agent cores on virtual time."""
