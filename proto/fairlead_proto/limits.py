@@ -1,0 +1,40 @@
+"""Bounds on everything that enters from outside, each with its reason.
+
+The border checks them (convert), the cores rely on them. A refusal names the bound, so they are part of the interface.
+"""
+
+from typing import Final
+
+QUANTITY_MAX: Final = 2**53
+"""Largest amount of one resource. Above it a double no longer tells neighbours apart, and JSON readers round."""
+
+ID_LENGTH_MAX: Final = 200
+"""Ids appear in file names (255 bytes on every common file system) with a suffix or two."""
+
+NAME_LENGTH_MAX: Final = 256
+ROLE_DEPTH_MAX: Final = 8
+CLASSES_MAX: Final = 1_000
+"""Demand classes of one framework. A class is a *kind* of task; a cycle may look at each of them once."""
+
+UNITS_MAX: Final = 10_000_000
+CONSTRAINTS_MAX: Final = 32
+CONSTRAINT_VALUES_MAX: Final = 100
+PATTERN_LENGTH_MAX: Final = 256
+"""Of a regular expression in a constraint: it runs on the master."""
+
+ATTRIBUTES_MAX: Final = 100
+TASKS_PER_ACCEPT_MAX: Final = 10_000
+COMMAND_BYTES_MAX: Final = 128 * 1024
+"""One argument may have 128 KiB on Linux (MAX_ARG_STRLEN)."""
+
+ENVIRONMENT_BYTES_MAX: Final = 512 * 1024
+LABELS_MAX: Final = 64
+WAITING_TASKS_MAX: Final = 32
+"""Waiting task ids a class may name. They serve listings and explain; all of them would be a second queue."""
+
+MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""One gRPC message. 10,000 small tasks are about 2 MiB."""
+
+DURATION_MS_MAX: Final = 366 * 24 * 3600 * 1000
+WEIGHT_MIN: Final = 1e-6
+WEIGHT_MAX: Final = 1e6
