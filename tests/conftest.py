@@ -1,0 +1,14 @@
+"""What every test gets: property tests that repeat exactly in CI, and no fork handlers in grpc."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Before the first import of grpc: its fork handlers take a lock that a fork elsewhere could wait on for ever.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+# No deadline, since timing is never a claim of ours; a slow machine is no reason to fail a property either.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True)
+settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
