@@ -45,9 +45,13 @@ class ResourceKinds:
     def __post_init__(self) -> None:
         for name in self.custom:
             if not _NAME.fullmatch(name) or name in STANDARD_NAMES:
-                raise ResourceError(f"custom resource name: expected a new name like 'licenses', got {name!r}")
+                raise ResourceError(
+                    f"custom resource name: expected a new name like 'licenses', got {name!r}"
+                )
         if len(set(self.custom)) != len(self.custom):
-            raise ResourceError(f"custom resource names: expected no name twice, got {', '.join(self.custom)}")
+            raise ResourceError(
+                f"custom resource names: expected no name twice, got {', '.join(self.custom)}"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,7 +98,8 @@ class ResourceKinds:
     def as_units(self, vector: Vector) -> dict[str, float]:
         """Name to amount in the units people use: cores, GPUs, bytes; zeros left out."""
         return {
-            name: amount if name in ("mem", "disk") else amount / 1000 for name, amount in self.as_dict(vector).items()
+            name: amount if name in ("mem", "disk") else amount / 1000
+            for name, amount in self.as_dict(vector).items()
         }
 
     def format(self, vector: Vector) -> str:

@@ -35,7 +35,9 @@ TERMINAL: Final = frozenset({_S.FINISHED, _S.FAILED, _S.KILLED, _S.ERROR, _S.DRO
 RETRIABLE: Final = frozenset({_S.DROPPED, _S.LOST, _S.GONE})
 """Terminal states that say nothing against the task itself: running it again is the framework's natural answer."""
 
-_ENDS: Final = frozenset({_S.FINISHED, _S.FAILED, _S.KILLED, _S.ERROR, _S.DROPPED, _S.LOST, _S.UNREACHABLE, _S.GONE})
+_ENDS: Final = frozenset(
+    {_S.FINISHED, _S.FAILED, _S.KILLED, _S.ERROR, _S.DROPPED, _S.LOST, _S.UNREACHABLE, _S.GONE}
+)
 
 TRANSITIONS: Final[dict[TaskState, frozenset[TaskState]]] = {
     # Reports may be lost or merged, so every later state can be the first one heard of.
@@ -46,7 +48,10 @@ TRANSITIONS: Final[dict[TaskState, frozenset[TaskState]]] = {
     _S.KILLING: _ENDS,
     # Whatever the agent says when it is back is the truth again.
     _S.UNREACHABLE: frozenset({_S.STARTING, _S.RUNNING, _S.KILLING}) | (_ENDS - {_S.UNREACHABLE}),
-    **{state: frozenset() for state in (_S.FINISHED, _S.FAILED, _S.KILLED, _S.ERROR, _S.DROPPED, _S.LOST, _S.GONE)},
+    **{
+        state: frozenset()
+        for state in (_S.FINISHED, _S.FAILED, _S.KILLED, _S.ERROR, _S.DROPPED, _S.LOST, _S.GONE)
+    },
 }
 
 

@@ -1,0 +1,425 @@
+"""The border between messages and values: the only file that knows both.
+
+Every function here that reads a message checks every field it reads, and raises ``InvalidFieldError`` naming the field, what was
+expected and what came; so whoever holds a value need not check again. Functions that write trust their values.
+Amounts become vectors of the given ``ResourceKinds``.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fairlead_proto import limits
+from fairlead_proto.ids import DEFAULT_ROLE, AgentId, ClassId, FrameworkId, Role, TaskId
+from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.tasks import (
+    Constraint,
+    DemandClass,
+    Operator,
+    RunningTask,
+    TaskSpec,
+    TaskStatus,
+    TaskUsage,
+)
+from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]*")
+_ROLE: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*(/[a-z0-9][a-z0-9_.-]*)*")
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
+_VARIABLE: Final = re.compile(r"[^=\0]+")
+
+_STATE_BY_NUMBER: Final = {
+    number: TaskState[name.removeprefix("TASK_STATE_")]
+    for name, number in types_pb2.TaskState.items()
+    if number
+}
+_STATE_NUMBER: Final = {state: number for number, state in _STATE_BY_NUMBER.items()}
+_REASON_BY_NUMBER: Final = {
+    number: Reason[name.removeprefix("REASON_")] for name, number in types_pb2.Reason.items() if number
+}
+_REASON_NUMBER: Final = {reason: number for number, reason in _REASON_BY_NUMBER.items()}
+_OPERATOR_BY_NUMBER: Final = {
+    number: Operator[name.removeprefix("OPERATOR_")]
+    for name, number in types_pb2.Constraint.Operator.items()
+    if number
+}
+_OPERATOR_NUMBER: Final = {operator: number for number, operator in _OPERATOR_BY_NUMBER.items()}
+
+
+class InvalidFieldError(ValueError):
+    """A message that cannot be used; the text names the field, what was expected and what came."""
+
+
+def _refuse(field: str, expected: str, got: object) -> InvalidFieldError:
+    text = repr(got)
+    return InvalidFieldError(
+        f"{field}: expected {expected}, got {text if len(text) <= 100 else text[:97] + '...'}"
+    )
+
+
+# --- names and numbers -------------------------------------------------------------------------------------------
+
+
+def read_id(field: str, text: str) -> str:
+    """A non-empty id of letters, digits and ``. _ : @ + = -``, starting with a letter or digit."""
+    if len(text) > limits.ID_LENGTH_MAX or _ID.fullmatch(text) is None:
+        raise _refuse(
+            field,
+            f"1 to {limits.ID_LENGTH_MAX} letters, digits or ._:@+=-, starting with one of the former",
+            text,
+        )
+    return text
+
+
+def read_name(field: str, text: str) -> str:
+    """A name for people: bounded, printable."""
+    if len(text) > limits.NAME_LENGTH_MAX or not text.isprintable():
+        raise _refuse(field, f"at most {limits.NAME_LENGTH_MAX} printable characters", text)
+    return text
+
+
+def read_role(field: str, text: str) -> Role:
+    """A path of lower-case words such as ``eng/ml``; empty is the default role."""
+    if not text:
+        return DEFAULT_ROLE
+    if (
+        len(text) > limits.ID_LENGTH_MAX
+        or _ROLE.fullmatch(text) is None
+        or text.count("/") >= limits.ROLE_DEPTH_MAX
+    ):
+        raise _refuse(
+            field, f"lower-case words joined by / (at most {limits.ROLE_DEPTH_MAX}), like eng/ml", text
+        )
+    return Role(text)
+
+
+def read_duration(field: str, value: int) -> int:
+    """Milliseconds, 0 to about a year."""
+    if not 0 <= value <= limits.DURATION_MS_MAX:
+        raise _refuse(field, f"0 to {limits.DURATION_MS_MAX} ms", value)
+    return value
+
+
+def read_weight(field: str, value: float) -> float:
+    """A finite weight within the limits; NaN is none of them."""
+    if not limits.WEIGHT_MIN <= value <= limits.WEIGHT_MAX:
+        raise _refuse(field, f"{limits.WEIGHT_MIN:g} to {limits.WEIGHT_MAX:g}", value)
+    return value
+
+
+# --- resources ---------------------------------------------------------------------------------------------------
+
+
+def read_resources(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -> Vector:
+    """The vector of a message; every amount is within 0 and 2^53 and of a known resource."""
+    vector: Vector = (message.cpus_milli, message.mem_bytes, message.disk_bytes, message.gpus_milli)
+    if message.custom_milli or kinds.custom:
+        vector += _read_custom(field, message.custom_milli, kinds)
+    # One comparison for the common case: no place out of range.
+    if min(vector) < 0 or max(vector) > limits.QUANTITY_MAX:
+        for name, amount in zip(kinds.names, vector, strict=True):
+            if not 0 <= amount <= limits.QUANTITY_MAX:
+                raise _refuse(f"{field}.{name}", f"0 to {limits.QUANTITY_MAX} (2^53)", amount)
+    return vector
+
+
+def _read_custom(field: str, custom: Mapping[str, int], kinds: ResourceKinds) -> Vector:
+    for name in custom:
+        if name not in kinds.custom:
+            raise _refuse(
+                f"{field}.custom_milli", f"a resource this cluster knows ({', '.join(kinds.names)})", name
+            )
+    return tuple([custom.get(name, 0) for name in kinds.custom])
+
+
+def read_demand(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -> Vector:
+    """Like ``read_resources``, and not zero everywhere."""
+    vector = read_resources(field, message, kinds)
+    if not any(vector):
+        raise InvalidFieldError(f"{field}: expected at least one resource above zero, got none")
+    return vector
+
+
+def write_resources(vector: Vector, kinds: ResourceKinds) -> types_pb2.Resources:
+    """The message of a vector."""
+    message = types_pb2.Resources(
+        cpus_milli=vector[0], mem_bytes=vector[1], disk_bytes=vector[2], gpus_milli=vector[3]
+    )
+    for name, amount in zip(kinds.custom, vector[4:], strict=True):
+        if amount:
+            message.custom_milli[name] = amount
+    return message
+
+
+# --- states ------------------------------------------------------------------------------------------------------
+
+
+def read_state(field: str, number: int) -> TaskState:
+    """The task state of an enum number; unspecified and unknown ones are refused."""
+    state = _STATE_BY_NUMBER.get(number)
+    if state is None:
+        raise _refuse(field, "a task state", number)
+    return state
+
+
+def write_state(state: TaskState) -> types_pb2.TaskState:
+    """The enum number of a task state."""
+    return _STATE_NUMBER[state]  # type: ignore[return-value]  # the stubs type enum numbers as int in mappings
+
+
+def read_reason(field: str, number: int) -> Reason:
+    """The reason of an enum number; unspecified means that there is nothing to explain."""
+    if number == 0:
+        return Reason.NONE
+    reason = _REASON_BY_NUMBER.get(number)
+    if reason is None:
+        raise _refuse(field, "a reason", number)
+    return reason
+
+
+def write_reason(reason: Reason) -> types_pb2.Reason:
+    """The enum number of a reason."""
+    return _REASON_NUMBER[reason]  # type: ignore[return-value]  # the stubs type enum numbers as int in mappings
+
+
+# --- tasks -------------------------------------------------------------------------------------------------------
+
+
+def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> TaskSpec:
+    """A task description, every field checked."""
+    command = tuple(message.command)
+    if not command or not command[0]:
+        raise InvalidFieldError(f"{field}.command: expected at least one word, got none")
+    if any("\0" in word for word in command):
+        raise InvalidFieldError(f"{field}.command: expected no NUL byte")
+    if sum(map(len, command)) > limits.COMMAND_BYTES_MAX:
+        raise _refuse(f"{field}.command", f"at most {limits.COMMAND_BYTES_MAX} bytes", sum(map(len, command)))
+    environment = _read_environment(field, message.environment) if message.environment else {}
+    if "\0" in message.working_directory or len(message.working_directory) > 4096:
+        raise _refuse(f"{field}.working_directory", "a path of at most 4096 bytes", message.working_directory)
+    labels = read_attributes(f"{field}.labels", message.labels) if message.labels else {}
+    return TaskSpec(
+        task_id=TaskId(read_id(f"{field}.task_id", message.task_id)),
+        resources=read_demand(f"{field}.resources", message.resources, kinds),
+        command=command,
+        name=read_name(f"{field}.name", message.name) if message.name else message.task_id,
+        environment=environment,
+        working_directory=message.working_directory,
+        kill_grace_period_ms=read_duration(f"{field}.kill_grace_period_ms", message.kill_grace_period_ms),
+        max_runtime_ms=read_duration(f"{field}.max_runtime_ms", message.max_runtime_ms),
+        labels=labels,
+    )
+
+
+def _read_environment(field: str, message: Mapping[str, str]) -> dict[str, str]:
+    environment = dict(message)
+    if sum(len(name) + len(value) for name, value in environment.items()) > limits.ENVIRONMENT_BYTES_MAX:
+        raise InvalidFieldError(f"{field}.environment: expected at most {limits.ENVIRONMENT_BYTES_MAX} bytes")
+    for name, value in environment.items():
+        if _VARIABLE.fullmatch(name) is None or "\0" in value:
+            raise _refuse(f"{field}.environment", "names without = or NUL, values without NUL", name)
+    return environment
+
+
+def write_task(task: TaskSpec, kinds: ResourceKinds) -> types_pb2.TaskSpec:
+    """The message of a task description."""
+    return types_pb2.TaskSpec(
+        task_id=task.task_id,
+        name=task.name,
+        resources=write_resources(task.resources, kinds),
+        command=task.command,
+        environment=task.environment,
+        working_directory=task.working_directory,
+        kill_grace_period_ms=task.kill_grace_period_ms,
+        max_runtime_ms=task.max_runtime_ms,
+        labels=task.labels,
+    )
+
+
+def read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
+    """One report about a task, every field checked."""
+    return TaskStatus(
+        framework_id=FrameworkId(read_id(f"{field}.framework_id", message.framework_id)),
+        task_id=TaskId(read_id(f"{field}.task_id", message.task_id)),
+        agent_id=AgentId(message.agent_id),
+        sequence=message.sequence,
+        state=read_state(f"{field}.state", message.state),
+        reason=read_reason(f"{field}.reason", message.reason),
+        message=message.message[:4096],
+        timestamp_ms=message.timestamp_ms,
+        exit_code=message.exit_code if message.HasField("exit_code") else None,
+        signal=message.signal if message.HasField("signal") else None,
+        usage=read_usage(message.usage) if message.HasField("usage") else None,
+    )
+
+
+def write_status(status: TaskStatus) -> types_pb2.TaskStatus:
+    """The message of a report."""
+    message = types_pb2.TaskStatus(
+        framework_id=status.framework_id,
+        task_id=status.task_id,
+        agent_id=status.agent_id,
+        sequence=status.sequence,
+        state=_STATE_NUMBER[status.state],  # type: ignore[arg-type]  # as in write_state
+        reason=_REASON_NUMBER[status.reason],  # type: ignore[arg-type]  # as in write_reason
+        message=status.message,
+        timestamp_ms=status.timestamp_ms,
+        exit_code=status.exit_code,
+        signal=status.signal,
+    )
+    if status.usage is not None:
+        message.usage.CopyFrom(write_usage(status.usage))
+    return message
+
+
+def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
+    """What a task used; negative figures, which no measurement gives, become zero."""
+    return TaskUsage(
+        cpu_time_ms=max(0, message.cpu_time_ms),
+        mem_bytes=max(0, message.mem_bytes),
+        mem_peak_bytes=max(0, message.mem_peak_bytes),
+        mem_limit_bytes=max(0, message.mem_limit_bytes),
+        sandbox_bytes=max(0, message.sandbox_bytes),
+    )
+
+
+def write_usage(usage: TaskUsage) -> types_pb2.TaskUsage:
+    """The message of a measurement."""
+    return types_pb2.TaskUsage(
+        cpu_time_ms=usage.cpu_time_ms,
+        mem_bytes=usage.mem_bytes,
+        mem_peak_bytes=usage.mem_peak_bytes,
+        mem_limit_bytes=usage.mem_limit_bytes,
+        sandbox_bytes=usage.sandbox_bytes,
+    )
+
+
+def read_running_task(field: str, message: agent_pb2.RunningTask, kinds: ResourceKinds) -> RunningTask:
+    """A task an agent says it runs."""
+    state = read_state(f"{field}.state", message.state)
+    return RunningTask(
+        framework_id=FrameworkId(read_id(f"{field}.framework_id", message.framework_id)),
+        role=read_role(f"{field}.role", message.role),
+        spec=read_task(f"{field}.task", message.task, kinds),
+        state=state,
+        sequence=message.sequence,
+    )
+
+
+def write_running_task(task: RunningTask, kinds: ResourceKinds) -> agent_pb2.RunningTask:
+    """The message of a running task."""
+    return agent_pb2.RunningTask(
+        framework_id=task.framework_id,
+        role=task.role,
+        task=write_task(task.spec, kinds),
+        state=write_state(task.state),
+        sequence=task.sequence,
+    )
+
+
+# --- demand ------------------------------------------------------------------------------------------------------
+
+
+def read_classes(
+    field: str, messages: Sequence[framework_pb2.DemandClass], kinds: ResourceKinds
+) -> tuple[DemandClass, ...]:
+    """The demand classes of one call: bounded in number, no class id twice."""
+    if len(messages) > limits.CLASSES_MAX:
+        raise _refuse(field, f"at most {limits.CLASSES_MAX} classes", len(messages))
+    classes = tuple(
+        _read_class(f"{field}[{index}]", message, kinds) for index, message in enumerate(messages)
+    )
+    seen: set[str] = set()
+    for demand in classes:
+        if demand.class_id in seen:
+            raise _refuse(field, "each class id once", demand.class_id)
+        seen.add(demand.class_id)
+    return classes
+
+
+def _read_class(field: str, message: framework_pb2.DemandClass, kinds: ResourceKinds) -> DemandClass:
+    if not 0 <= message.units <= limits.UNITS_MAX:
+        raise _refuse(f"{field}.units", f"0 to {limits.UNITS_MAX}", message.units)
+    demand = DemandClass(
+        class_id=ClassId(read_id(f"{field}.class_id", message.class_id)),
+        unit=read_demand(f"{field}.unit", message.unit, kinds),
+        units=message.units,
+        constraints=read_constraints(f"{field}.constraints", message.constraints),
+        waiting_task_ids=tuple(
+            TaskId(read_id(f"{field}.waiting_task_ids", text))
+            for text in message.waiting_task_ids[: limits.WAITING_TASKS_MAX]
+        ),
+    )
+    if any(amount * demand.units > limits.QUANTITY_MAX for amount in demand.unit):
+        raise _refuse(f"{field}.units", "units times the demand to stay below 2^53", message.units)
+    return demand
+
+
+def write_class(demand: DemandClass, kinds: ResourceKinds) -> framework_pb2.DemandClass:
+    """The message of a demand class."""
+    return framework_pb2.DemandClass(
+        class_id=demand.class_id,
+        unit=write_resources(demand.unit, kinds),
+        units=demand.units,
+        constraints=[write_constraint(constraint) for constraint in demand.constraints],
+        waiting_task_ids=demand.waiting_task_ids[: limits.WAITING_TASKS_MAX],
+    )
+
+
+def read_constraints(field: str, messages: Sequence[types_pb2.Constraint]) -> tuple[Constraint, ...]:
+    """Constraints in their order, each checked; patterns must compile."""
+    if len(messages) > limits.CONSTRAINTS_MAX:
+        raise _refuse(field, f"at most {limits.CONSTRAINTS_MAX} constraints", len(messages))
+    return tuple(_read_constraint(f"{field}[{index}]", message) for index, message in enumerate(messages))
+
+
+def _read_constraint(field: str, message: types_pb2.Constraint) -> Constraint:
+    operator = _OPERATOR_BY_NUMBER.get(message.operator)
+    if operator is None:
+        raise _refuse(f"{field}.operator", "one of the operators", message.operator)
+    if _ATTRIBUTE.fullmatch(message.attribute) is None:
+        raise _refuse(f"{field}.attribute", "a word of letters, digits, _ . -", message.attribute)
+    values = tuple(message.values)
+    if len(values) > limits.CONSTRAINT_VALUES_MAX or any(
+        len(value) > limits.NAME_LENGTH_MAX for value in values
+    ):
+        raise _refuse(f"{field}.values", f"at most {limits.CONSTRAINT_VALUES_MAX} short values", len(values))
+    needs_values = operator not in (Operator.EXISTS, Operator.NOT_EXISTS)
+    if bool(values) is not needs_values:
+        raise _refuse(f"{field}.values", "at least one value" if needs_values else "no value", list(values))
+    if operator is Operator.MATCHES:
+        _check_pattern(field, values)
+    return Constraint(message.attribute, operator, values)
+
+
+def _check_pattern(field: str, values: tuple[str, ...]) -> None:
+    if len(values) != 1 or len(values[0]) > limits.PATTERN_LENGTH_MAX:
+        raise _refuse(
+            f"{field}.values", f"one pattern of at most {limits.PATTERN_LENGTH_MAX} characters", list(values)
+        )
+    try:
+        re.compile(values[0])
+    except re.error as error:
+        raise _refuse(f"{field}.values", f"a regular expression ({error})", values[0]) from None
+
+
+def write_constraint(constraint: Constraint) -> types_pb2.Constraint:
+    """The message of a constraint."""
+    number = _OPERATOR_NUMBER[constraint.operator]
+    return types_pb2.Constraint(
+        attribute=constraint.attribute,
+        operator=number,  # type: ignore[arg-type]  # the stubs type enum numbers as int in mappings
+        values=constraint.values,
+    )
+
+
+def read_attributes(field: str, message: Mapping[str, str]) -> dict[str, str]:
+    """Attributes or labels: bounded in number, names are words, values printable."""
+    if len(message) > limits.ATTRIBUTES_MAX:
+        raise _refuse(field, f"at most {limits.ATTRIBUTES_MAX}", len(message))
+    for name, value in message.items():
+        if _ATTRIBUTE.fullmatch(name) is None:
+            raise _refuse(field, "names of letters, digits, _ . -", name)
+        read_name(f"{field}.{name}", value)
+    return dict(message)
