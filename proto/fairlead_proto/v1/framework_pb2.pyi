@@ -169,12 +169,14 @@ class Kill(_message.Message):
 class Acknowledge(_message.Message):
     __slots__ = ("items",)
     class Item(_message.Message):
-        __slots__ = ("task_id", "sequence")
+        __slots__ = ("task_id", "sequence", "agent_id")
         TASK_ID_FIELD_NUMBER: _ClassVar[int]
         SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+        AGENT_ID_FIELD_NUMBER: _ClassVar[int]
         task_id: str
         sequence: int
-        def __init__(self, task_id: _Optional[str] = ..., sequence: _Optional[int] = ...) -> None: ...
+        agent_id: str
+        def __init__(self, task_id: _Optional[str] = ..., sequence: _Optional[int] = ..., agent_id: _Optional[str] = ...) -> None: ...
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[Acknowledge.Item]
     def __init__(self, items: _Optional[_Iterable[_Union[Acknowledge.Item, _Mapping]]] = ...) -> None: ...
