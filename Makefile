@@ -76,11 +76,12 @@ protos-venv: setup
 LOCK := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-annotate --no-header --no-emit-index-url --no-emit-find-links
 
-lock: ## bring both lock files up to date with pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
+lock: ## bring the lock files up to date with pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv --clear .venv-lock && .venv-lock/bin/python -m pip install --quiet 'uv>=0.5'; }
 	@$(LOCK) $(LOCK_ARGS) --group dev pyproject.toml --output-file requirements.lock
+	@$(LOCK) pyproject.toml --constraint requirements.lock --output-file requirements-runtime.lock
 	@$(LOCK) $(LOCK_ARGS) --group pyproject.toml:protos --output-file requirements-protos.lock
-	@echo "lock: wrote requirements.lock and requirements-protos.lock"
+	@echo "lock: wrote requirements.lock, requirements-runtime.lock and requirements-protos.lock"
 
 bench: setup ## measure allocation and cluster throughput (BENCH_ARGS=--json for figures)
 	@$(BIN)/fairlead bench allocation $(BENCH_ARGS)
