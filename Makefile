@@ -9,7 +9,6 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
-SOURCES := proto master agent framework_sdk simulator cli tests
 PROTOS := $(wildcard proto/fairlead_proto/v1/*.proto)
 # Two processes: the suite is bound by CPU, and more of them than cores only makes each test slower.
 TEST_PROCESSES ?= 2
