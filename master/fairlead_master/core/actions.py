@@ -1,0 +1,326 @@
+"""What a master wants done: orders to its shell, in the imperative, as plain values.
+
+Actions of a step are carried out in their order. A ``Store…`` or ``Forget…`` action is durable before any action after
+it leaves the process: an id a peer has been told must survive the master.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from fairlead_master.allocation.api import Weight
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.resources import Vector
+from fairlead_proto.task_state import Reason
+from fairlead_proto.tasks import TaskSpec, TaskStatus
+
+
+@unique
+class CallCode(Enum):
+    """How a call of a framework ended."""
+
+    OK = "OK"
+    INVALID = "INVALID"
+    INFEASIBLE = "INFEASIBLE"
+    UNKNOWN = "UNKNOWN"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    LIMIT = "LIMIT"
+
+
+@unique
+class ErrorCode(Enum):
+    """Why the master ends a framework's session."""
+
+    INVALID = "INVALID"
+    SUPERSEDED = "SUPERSEDED"
+    UNKNOWN_FRAMEWORK = "UNKNOWN_FRAMEWORK"
+    TOO_SLOW = "TOO_SLOW"
+    OLD_EPOCH = "OLD_EPOCH"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    LIMIT = "LIMIT"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+
+
+@unique
+class RefusalCode(Enum):
+    """Why the master ends an agent's session."""
+
+    INVALID = "INVALID"
+    OLD_EPOCH = "OLD_EPOCH"
+    SUPERSEDED = "SUPERSEDED"
+    TOO_SLOW = "TOO_SLOW"
+
+
+@unique
+class Rejection(Enum):
+    """Why a task was not launched."""
+
+    EXPIRED = "EXPIRED"
+    NO_FIT = "NO_FIT"
+    INVALID = "INVALID"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    AGENT_GONE = "AGENT_GONE"
+
+
+# --- to frameworks -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WelcomeFramework:
+    """Tell a session who it is."""
+
+    session: int
+    framework_id: FrameworkId
+    role: Role
+    failover_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfeasibleClass:
+    """A class no registered agent is large enough for."""
+
+    class_id: ClassId
+    best_agent_id: AgentId | None
+    missing: Vector
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCall:
+    """Answer a call."""
+
+    session: int
+    request_id: int
+    code: CallCode
+    detail: str = ""
+    demand_version: int = 0
+    infeasible: tuple[InfeasibleClass, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAnswer:
+    """What became of one task of an accept; ``rejection`` None means launched."""
+
+    task_id: str
+    rejection: Rejection | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerAccept:
+    """Answer an accept, task by task in the order of the call."""
+
+    session: int
+    request_id: int
+    offer_id: OfferId
+    answers: tuple[LaunchAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferTerms:
+    """What is on offer."""
+
+    offer_id: OfferId
+    agent_id: AgentId
+    class_id: ClassId
+    demand_version: int
+    unit: Vector
+    units: int
+    lease_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendOffers:
+    """Make offers to a framework."""
+
+    session: int
+    offers: tuple[OfferTerms, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescindOffers:
+    """Take offers back."""
+
+    session: int
+    offer_ids: tuple[OfferId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardStatuses:
+    """Tell a framework about its tasks, in order."""
+
+    session: int
+    statuses: tuple[TaskStatus, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishReconciliation:
+    """Say that a reconciliation is answered, and whose tasks could not be judged."""
+
+    session: int
+    request_id: int
+    recovering_agent_ids: tuple[AgentId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnounceAgentGone:
+    """Tell a framework with tasks on it that an agent will not return."""
+
+    session: int
+    agent_id: AgentId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndFrameworkSession:
+    """Send a last error and close the session."""
+
+    session: int
+    code: ErrorCode
+    detail: str
+
+
+# --- to agents ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmAgent:
+    """Tell an agent that it is registered."""
+
+    session: int
+    agent_id: AgentId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchTasks:
+    """Start tasks of one framework on an agent."""
+
+    session: int
+    framework_id: FrameworkId
+    role: Role
+    tasks: tuple[TaskSpec, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillTask:
+    """End a task on its agent."""
+
+    session: int
+    framework_id: FrameworkId
+    task_id: TaskId
+    grace_period_ms: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgeStatuses:
+    """Tell an agent which statuses need not be sent again: (framework, task, sequence)."""
+
+    session: int
+    items: tuple[tuple[FrameworkId, TaskId, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndAgentSession:
+    """Send a refusal and close the session."""
+
+    session: int
+    code: RefusalCode
+    detail: str
+
+
+# --- durable -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFramework:
+    """Write down a framework: it may come back under its id."""
+
+    framework_id: FrameworkId
+    name: str
+    role: Role
+    principal: str
+    failover_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetFramework:
+    """The framework is over; its id never works again."""
+
+    framework_id: FrameworkId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreAgent:
+    """Write down an admitted agent: a restarted master waits for it, unless it was away already."""
+
+    agent_id: AgentId
+    hostname: str
+    total: Vector
+    attributes: tuple[tuple[str, str], ...]
+    is_away: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetAgent:
+    """The agent is gone for good."""
+
+    agent_id: AgentId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreWeight:
+    """Write down the weight of a role."""
+
+    role: Role
+    weight: Weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorePolicy:
+    """Write down how the cluster allocates."""
+
+    policy: str
+    placement: str
+    when_head_does_not_fit: str
+
+
+# --- to operators ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillOutcome:
+    """What became of one kill an operator asked for."""
+
+    task_id: TaskId
+    framework_id: FrameworkId | None
+    outcome: str
+    """``killing``, ``already over``, ``unknown``, ``pending`` or ``ambiguous``."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOperator:
+    """Answer an operator's request; ``error`` empty means it was done."""
+
+    request: int
+    code: CallCode = CallCode.OK
+    error: str = ""
+    outcomes: tuple[KillOutcome, ...] = ()
+    tasks_killed: int = 0
+
+
+Durable = StoreFramework | ForgetFramework | StoreAgent | ForgetAgent | StoreWeight | StorePolicy
+ToFramework = (
+    WelcomeFramework
+    | AnswerCall
+    | AnswerAccept
+    | SendOffers
+    | RescindOffers
+    | ForwardStatuses
+    | FinishReconciliation
+    | AnnounceAgentGone
+    | EndFrameworkSession
+)
+ToAgent = ConfirmAgent | LaunchTasks | KillTask | AcknowledgeStatuses | EndAgentSession
+Action = Durable | ToFramework | ToAgent | AnswerOperator

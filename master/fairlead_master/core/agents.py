@@ -1,0 +1,339 @@
+"""Agents: registration, loss, return, and what follows for their tasks.
+
+Agents keep the truth about their tasks; the master compares what it believes with what a registration says:
+known and running goes on, unknown but of a known framework is adopted, given up or nobody's is killed, expected but
+absent is LOST (or DROPPED, if the agent never spoke of it).
+"""
+
+from fairlead_master.core import offers, tasks
+from fairlead_master.core.actions import (
+    AnnounceAgentGone,
+    ConfirmAgent,
+    EndAgentSession,
+    ForgetAgent,
+    KillTask,
+    RefusalCode,
+    StoreAgent,
+)
+from fairlead_master.core.events import AgentBeat, AgentConnected, AgentDisconnected
+from fairlead_master.core.state import Agent, AgentState, FrameworkState, Master, Task
+from fairlead_proto.ids import AgentId
+from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
+from fairlead_proto.tasks import RunningTask, TaskStatus
+
+
+def agent_connected(master: Master, event: AgentConnected, now_ms: int) -> None:
+    """Admit an agent, or welcome one back, and settle what became of its tasks."""
+    refusal = _refusal(master, event)
+    if refusal is not None:
+        master.out.append(EndAgentSession(session=event.session, code=refusal[0], detail=refusal[1]))
+        return
+    agent = _known_or_new(master, event)
+    _open_session(master, agent, event, now_ms)
+    _settle_tasks(master, agent, event, now_ms)
+    _judge_capacity(master, agent)
+    if not master.recovering and master.recovery_until_ms is not None:
+        end_recovery(master)
+    master.note("agent", agent.agent_id, agent.state.value)
+
+
+def _refusal(master: Master, event: AgentConnected) -> tuple[RefusalCode, str] | None:
+    if event.last_epoch > master.epoch:
+        return (
+            RefusalCode.OLD_EPOCH,
+            f"this master has epoch {master.epoch}, you have seen {event.last_epoch}",
+        )
+    if not any(event.total):
+        return RefusalCode.INVALID, "total: expected at least one resource above zero, got none"
+    agent = master.agents.get(event.agent_id) if event.agent_id is not None else None
+    if agent is not None and agent.session is not None and event.incarnation < agent.incarnation:
+        detail = f"a newer process (incarnation {agent.incarnation}) of agent {agent.agent_id} is connected"
+        return RefusalCode.SUPERSEDED, detail
+    return None
+
+
+def _known_or_new(master: Master, event: AgentConnected) -> Agent:
+    agent_id = event.agent_id
+    if agent_id is None:
+        master.agents_made += 1
+        agent_id = AgentId(f"a{master.epoch}-{master.agents_made}")
+    agent = master.agents.get(agent_id)
+    attributes = {**event.attributes, "hostname": event.hostname, "agent_id": agent_id}
+    is_news = agent is None or (agent.total, agent.attributes, agent.state) != (
+        event.total,
+        attributes,
+        AgentState.DISCONNECTED,
+    )
+    if agent is None:
+        agent = Agent(
+            agent_id=agent_id,
+            hostname=event.hostname,
+            total=event.total,
+            attributes=attributes,
+            state=AgentState.DISCONNECTED,
+        )
+        master.agents[agent_id] = agent
+        master.allocator.add_agent(agent_id, event.total, attributes)
+    elif agent.session is not None:
+        old_session = agent.session
+        close_session(master, agent)
+        master.out.append(
+            EndAgentSession(
+                session=old_session, code=RefusalCode.SUPERSEDED, detail="a newer session took over"
+            )
+        )
+    if is_news:
+        master.out.append(
+            StoreAgent(
+                agent_id=agent_id,
+                hostname=event.hostname,
+                total=event.total,
+                attributes=tuple(sorted(event.attributes.items())),
+            )
+        )
+    return agent
+
+
+def _open_session(master: Master, agent: Agent, event: AgentConnected, now_ms: int) -> None:
+    agent.session = event.session
+    agent.incarnation = event.incarnation
+    agent.boot_id = event.boot_id
+    agent.hostname = event.hostname
+    agent.attributes = {**event.attributes, "hostname": event.hostname, "agent_id": agent.agent_id}
+    agent.total = event.total
+    agent.isolation = event.isolation
+    agent.version = event.version
+    agent.clock_skew_ms = event.agent_time_ms - now_ms if event.agent_time_ms else 0
+    agent.registered_ms = now_ms
+    agent.deadline_ms = None
+    master.agents_away.pop(agent.agent_id, None)
+    master.recovering.pop(agent.agent_id, None)
+    master.agent_by_session[event.session] = agent
+    master.agents_heard[agent.agent_id] = now_ms
+    master.agents_heard.move_to_end(agent.agent_id)
+    master.allocator.update_agent(agent.agent_id, agent.total, agent.attributes)
+    if not agent.is_charged:
+        agent.is_charged = True
+        for task in agent.tasks.values():
+            master.allocator.charge(task.framework_id, agent.agent_id, task.resources)
+    master.out.append(ConfirmAgent(session=event.session, agent_id=agent.agent_id))
+
+
+def _settle_tasks(master: Master, agent: Agent, event: AgentConnected, now_ms: int) -> None:
+    reported = {task.key for task in event.tasks}
+    # Adoption comes first, or a report on a task launched before this master started would be nobody's. Then the ends
+    # the agent could not deliver: they explain why a task is not among the running ones.
+    for running in event.tasks:
+        _settle_reported(master, agent, running, now_ms)
+    tasks.take_reports(master, agent, event.unacknowledged, now_ms)
+    for task in list(agent.tasks.values()):
+        if task.key not in reported:
+            _settle_absent(master, agent, task, now_ms)
+
+
+def _settle_reported(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> None:
+    assert agent.session is not None, "tasks are settled within a session"
+    task = master.find_task(running.key)
+    framework = master.frameworks.get(running.framework_id)
+    if task is not None and is_terminal(task.state):
+        is_unwanted, reason = True, Reason.UNKNOWN_TASK
+    else:
+        is_unwanted, reason = framework is None, Reason.FRAMEWORK_REMOVED
+    if is_unwanted or is_terminal(running.state) or (task is not None and task.agent_id != agent.agent_id):
+        master.out.append(
+            KillTask(
+                session=agent.session,
+                framework_id=running.framework_id,
+                task_id=running.spec.task_id,
+                grace_period_ms=0,
+                reason=reason,
+            )
+        )
+        return
+    if task is None:
+        task = _adopt(master, agent, running, now_ms)
+    elif running.state is not task.state and can_move(task.state, running.state):
+        _resume(master, task, running, now_ms)
+    if task.kill_reason is not None:
+        tasks.send_kill(master, task, now_ms)
+
+
+def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> Task:
+    """A task launched before this master started."""
+    framework = master.frameworks[running.framework_id]
+    task = Task(
+        framework_id=running.framework_id,
+        task_id=running.spec.task_id,
+        role=framework.role,
+        agent_id=agent.agent_id,
+        name=running.spec.name,
+        command=tasks.shortened(running.spec.command),
+        resources=running.spec.resources,
+        state=running.state,
+        submitted_ms=now_ms,
+        started_ms=now_ms if running.state is TaskState.RUNNING else 0,
+        sequence=running.sequence,
+    )
+    if framework.state is FrameworkState.COMPLETED:
+        task.kill_reason = Reason.FRAMEWORK_REMOVED
+    framework.tasks[task.task_id] = task
+    agent.tasks[task.key] = task
+    master.allocator.charge(task.framework_id, agent.agent_id, task.resources)
+    master.note("task", f"{task.framework_id}/{task.task_id}", task.state.value)
+    return task
+
+
+def _resume(master: Master, task: Task, running: RunningTask, now_ms: int) -> None:
+    """The agent says where the task is now; news for its framework if it was thought unreachable."""
+    was_unreachable = task.state is TaskState.UNREACHABLE
+    status = TaskStatus(
+        framework_id=task.framework_id,
+        task_id=task.task_id,
+        agent_id=task.agent_id,
+        sequence=0,
+        state=running.state,
+        reason=Reason.AGENT_RETURNED if was_unreachable else Reason.NONE,
+        message=f"agent {task.agent_id} is back with the task" if was_unreachable else "",
+        timestamp_ms=now_ms,
+    )
+    tasks.apply(master, task, status, now_ms)
+    framework = master.frameworks.get(task.framework_id)
+    if framework is not None:
+        tasks.forward(master, framework, [status])
+
+
+def _settle_absent(master: Master, agent: Agent, task: Task, now_ms: int) -> None:
+    if task.state is TaskState.STAGING:
+        message = f"the launch did not reach agent {agent.agent_id} before its session broke"
+        tasks.conclude(master, task, TaskState.DROPPED, Reason.AGENT_DISCONNECTED, message, now_ms)
+    else:
+        message = f"agent {agent.agent_id} is back without the task"
+        tasks.conclude(master, task, TaskState.LOST, Reason.AGENT_RESTARTED, message, now_ms)
+
+
+def _judge_capacity(master: Master, agent: Agent) -> None:
+    """Offer an agent's resources only if its totals cover what its tasks hold."""
+    covered = min(tasks.free_of(agent)) >= 0 or master.allocator.allows_overcommit
+    agent.state = AgentState.ACTIVE if covered else AgentState.OVERCOMMITTED
+    master.allocator.set_agent_active(agent.agent_id, covered)
+
+
+def agent_beat(master: Master, event: AgentBeat, _now_ms: int) -> None:
+    """Take measurements; that the agent is alive, every message says."""
+    agent = master.agent_by_session.get(event.session)
+    if agent is None:
+        return
+    agent.used = event.used
+    for key, usage in event.tasks:
+        task = agent.tasks.get(key)
+        if task is not None:
+            task.usage = usage
+    if agent.state is AgentState.OVERCOMMITTED:
+        _judge_capacity(master, agent)
+
+
+def heard(master: Master, session: int, now_ms: int) -> None:
+    """Any message of an agent shows that it is alive."""
+    agent = master.agent_by_session.get(session)
+    if agent is not None:
+        master.agents_heard[agent.agent_id] = now_ms
+        master.agents_heard.move_to_end(agent.agent_id)
+
+
+def agent_disconnected(master: Master, event: AgentDisconnected, now_ms: int) -> None:
+    """Start the timeout after which its tasks are unreachable."""
+    agent = master.agent_by_session.get(event.session)
+    if agent is not None:
+        close_session(master, agent)
+        _go_away(master, agent, AgentState.DISCONNECTED, now_ms + master.settings.agent_timeout_ms)
+
+
+def close_session(master: Master, agent: Agent) -> None:
+    """Nothing reaches the agent any more: its offers end, its resources are not offered."""
+    assert agent.session is not None, f"agent {agent.agent_id} has no session to close"
+    del master.agent_by_session[agent.session]
+    master.agents_heard.pop(agent.agent_id, None)
+    agent.session = None
+    offers.rescind(master, list(agent.offers.values()), offers.AGENT_LEFT)
+    master.allocator.set_agent_active(agent.agent_id, False)
+
+
+def _go_away(master: Master, agent: Agent, state: AgentState, deadline_ms: int) -> None:
+    agent.state = state
+    agent.deadline_ms = deadline_ms
+    master.agents_away[agent.agent_id] = agent
+    master.note("agent", agent.agent_id, state.value)
+
+
+def end_overdue(master: Master, now_ms: int) -> None:
+    """Close silent sessions, give up disconnected agents, forget unreachable ones, end the recovery."""
+    for agent_id, heard_ms in list(master.agents_heard.items()):
+        if heard_ms + master.settings.agent_silence_ms > now_ms:
+            break
+        agent = master.agents[agent_id]
+        session = agent.session
+        assert session is not None, f"agent {agent_id} is heard without a session"
+        detail = f"nothing heard for {now_ms - heard_ms} ms"
+        close_session(master, agent)
+        master.out.append(EndAgentSession(session=session, code=RefusalCode.TOO_SLOW, detail=detail))
+        _go_away(master, agent, AgentState.DISCONNECTED, now_ms + master.settings.agent_timeout_ms)
+    for agent in list(master.agents_away.values()):
+        if agent.deadline_ms is not None and agent.deadline_ms <= now_ms:
+            if agent.state is AgentState.UNREACHABLE:
+                forget(master, agent, now_ms)
+            else:
+                _give_up(master, agent, now_ms)
+    if master.recovery_until_ms is not None and master.recovery_until_ms <= now_ms:
+        end_recovery(master)
+
+
+def _give_up(master: Master, agent: Agent, now_ms: int) -> None:
+    """The agent has been away too long: what it ran may be replaced, and may yet come back."""
+    for task in list(agent.tasks.values()):
+        if can_move(task.state, TaskState.UNREACHABLE):
+            message = f"agent {agent.agent_id} has been away for {master.settings.agent_timeout_ms} ms"
+            tasks.conclude(master, task, TaskState.UNREACHABLE, Reason.AGENT_DISCONNECTED, message, now_ms)
+    _uncharge(master, agent)
+    _go_away(master, agent, AgentState.UNREACHABLE, now_ms + master.settings.agent_forget_ms)
+    master.recovering.pop(agent.agent_id, None)
+    master.out.append(
+        StoreAgent(
+            agent_id=agent.agent_id,
+            hostname=agent.hostname,
+            total=agent.total,
+            attributes=tuple(sorted(agent.attributes.items())),
+            is_away=True,
+        )
+    )
+
+
+def _uncharge(master: Master, agent: Agent) -> None:
+    """Resources nobody can reach count for nobody."""
+    if agent.is_charged:
+        agent.is_charged = False
+        for task in agent.tasks.values():
+            master.allocator.release(task.framework_id, agent.agent_id, task.resources)
+
+
+def forget(master: Master, agent: Agent, now_ms: int) -> None:
+    """The agent will not return: its tasks are gone, its id is free of meaning."""
+    told: dict[int, None] = {}
+    for task in list(agent.tasks.values()):
+        framework = master.frameworks.get(task.framework_id)
+        if framework is not None and framework.session is not None:
+            told[framework.session] = None
+        message = f"agent {agent.agent_id} was given up after {master.settings.agent_forget_ms} ms"
+        tasks.conclude(master, task, TaskState.GONE, Reason.AGENT_REMOVED, message, now_ms)
+    for session in told:
+        master.out.append(AnnounceAgentGone(session=session, agent_id=agent.agent_id, reason="away too long"))
+    master.allocator.remove_agent(agent.agent_id)
+    del master.agents[agent.agent_id]
+    del master.agents_away[agent.agent_id]
+    master.out.append(ForgetAgent(agent_id=agent.agent_id))
+    master.note("agent", agent.agent_id, "removed")
+
+
+def end_recovery(master: Master) -> None:
+    """Start to offer: everyone is back, or has been waited for long enough."""
+    master.recovery_until_ms = None
+    master.note("agent", "*", "recovered")

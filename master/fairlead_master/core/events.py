@@ -1,0 +1,231 @@
+"""What can happen to a master: facts, in the past tense, as plain values.
+
+A *session* is the number the shell gives to one connection; it is never used twice while the master lives.
+Everything in an event has passed the border, so its fields are well-formed; whether they make sense now is for the core.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from fairlead_master.allocation.api import Weight
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId, TaskKey
+from fairlead_proto.resources import Vector
+from fairlead_proto.tasks import DemandClass, RunningTask, TaskSpec, TaskStatus, TaskUsage
+
+
+@unique
+class DeclineScope(Enum):
+    """What a decline asks not to be offered again for a while."""
+
+    AGENT = "AGENT"
+    CLASS = "CLASS"
+    NOTHING = "NOTHING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkConnected:
+    """A session said Hello."""
+
+    session: int
+    framework_id: FrameworkId | None
+    """None: a new framework."""
+    name: str
+    role: Role
+    principal: str = ""
+    failover_timeout_ms: int = 0
+    """0: the default."""
+    last_epoch: int = 0
+    weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkDisconnected:
+    """A framework's session ended, whatever the reason."""
+
+    session: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandSet:
+    """A framework said what it wants; replaces all it said before."""
+
+    session: int
+    request_id: int
+    version: int
+    classes: tuple[DemandClass, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidTask:
+    """A task description that did not pass the border."""
+
+    task_id: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferAccepted:
+    """A framework took an offer to launch tasks; entries keep the order of the call."""
+
+    session: int
+    request_id: int
+    offer_id: OfferId
+    tasks: tuple[TaskSpec | InvalidTask, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffersDeclined:
+    """A framework gave offers back."""
+
+    session: int
+    request_id: int
+    offer_ids: tuple[OfferId, ...]
+    reason: str
+    scope: DeclineScope
+    ttl_ms: int
+    """0: the default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillAsked:
+    """A framework wants tasks of its own ended."""
+
+    session: int
+    request_id: int
+    task_ids: tuple[TaskId, ...]
+    grace_period_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusesAcknowledged:
+    """A framework has written down everything up to these sequences: (task, sequence, agent or empty)."""
+
+    session: int
+    items: tuple[tuple[TaskId, int, AgentId], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileAsked:
+    """A framework wants the state of these tasks, of all its tasks if there are none."""
+
+    session: int
+    request_id: int
+    task_ids: tuple[TaskId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeardownAsked:
+    """A framework ends itself and its tasks."""
+
+    session: int
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConnected:
+    """An agent's session began with its registration."""
+
+    session: int
+    agent_id: AgentId | None
+    """None: a new agent."""
+    incarnation: int
+    hostname: str
+    total: Vector
+    attributes: Mapping[str, str]
+    boot_id: str = ""
+    tasks: tuple[RunningTask, ...] = ()
+    unacknowledged: tuple[TaskStatus, ...] = ()
+    last_epoch: int = 0
+    agent_time_ms: int = 0
+    isolation: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDisconnected:
+    """An agent's session ended."""
+
+    session: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusesReported:
+    """An agent reported on tasks, in order."""
+
+    session: int
+    statuses: tuple[TaskStatus, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentBeat:
+    """An agent is alive and measured what is used."""
+
+    session: int
+    used: Vector
+    tasks: tuple[tuple[TaskKey, TaskUsage], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorKillAsked:
+    """An operator wants tasks ended; without a framework id the task ids must be unique."""
+
+    request: int
+    task_ids: tuple[TaskId, ...]
+    framework_id: FrameworkId | None
+    grace_period_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorTeardownAsked:
+    """An operator ends a framework and its tasks."""
+
+    request: int
+    framework_id: FrameworkId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightSet:
+    """An operator set the weight of a role."""
+
+    request: int
+    role: Role
+    weight: Weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySet:
+    """An operator changed the policy, the placement or what happens when the head does not fit; None leaves it."""
+
+    request: int
+    policy: str | None = None
+    placement: str | None = None
+    when_head_does_not_fit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticked:
+    """A deadline of the core has come."""
+
+
+Event = (
+    FrameworkConnected
+    | FrameworkDisconnected
+    | DemandSet
+    | OfferAccepted
+    | OffersDeclined
+    | KillAsked
+    | StatusesAcknowledged
+    | ReconcileAsked
+    | TeardownAsked
+    | AgentConnected
+    | AgentDisconnected
+    | StatusesReported
+    | AgentBeat
+    | OperatorKillAsked
+    | OperatorTeardownAsked
+    | WeightSet
+    | PolicySet
+    | Ticked
+)

@@ -1,0 +1,262 @@
+"""Frameworks: who is there, what they want, and when they are over.
+
+A framework that loses its session keeps its tasks until its failover timeout; its demand and its offers go at once,
+because nobody is there to use them, and come back with the demand it sends when it returns.
+"""
+
+from fairlead_master.allocation.api import Weight
+from fairlead_master.core import offers, tasks
+from fairlead_master.core import settings as bounds
+from fairlead_master.core.actions import (
+    AnswerCall,
+    CallCode,
+    EndFrameworkSession,
+    ErrorCode,
+    ForgetFramework,
+    InfeasibleClass,
+    StoreFramework,
+    StoreWeight,
+    WelcomeFramework,
+)
+from fairlead_master.core.events import (
+    DemandSet,
+    FrameworkConnected,
+    FrameworkDisconnected,
+    KillAsked,
+    TeardownAsked,
+)
+from fairlead_master.core.state import Framework, FrameworkState, Master
+from fairlead_proto.ids import FrameworkId
+from fairlead_proto.task_state import Reason
+from fairlead_proto.tasks import DemandClass
+
+
+def framework_connected(master: Master, event: FrameworkConnected, now_ms: int) -> None:
+    """Admit a new framework, or give a known one its new session."""
+    refusal = _refusal(master, event)
+    if refusal is not None:
+        master.out.append(EndFrameworkSession(session=event.session, code=refusal[0], detail=refusal[1]))
+        return
+    if event.framework_id is None:
+        framework = _admit(master, event, now_ms)
+    else:
+        framework = master.frameworks[event.framework_id]
+        _leave_session(master, framework, now_ms, superseded=True)
+    framework.session = event.session
+    framework.state = FrameworkState.CONNECTED
+    framework.away_until_ms = None
+    master.frameworks_away.pop(framework.framework_id, None)
+    master.framework_by_session[event.session] = framework
+    _adopt_weight(master, event)
+    master.out.append(
+        WelcomeFramework(
+            session=event.session,
+            framework_id=framework.framework_id,
+            role=framework.role,
+            failover_timeout_ms=framework.failover_timeout_ms,
+        )
+    )
+    master.note("framework", framework.framework_id, framework.state.value)
+
+
+def _refusal(master: Master, event: FrameworkConnected) -> tuple[ErrorCode, str] | None:
+    if event.last_epoch > master.epoch:
+        return ErrorCode.OLD_EPOCH, f"this master has epoch {master.epoch}, you have seen {event.last_epoch}"
+    if event.framework_id is None:
+        if len(master.frameworks) >= bounds.FRAMEWORKS_MAX:
+            return ErrorCode.LIMIT, f"expected at most {bounds.FRAMEWORKS_MAX} frameworks"
+        return None
+    framework = master.frameworks.get(event.framework_id)
+    if framework is None or framework.state is FrameworkState.COMPLETED:
+        over = framework is not None or event.framework_id in master.completed_frameworks
+        how = "is over" if over else "is not known here, or is over"
+        return (
+            ErrorCode.UNKNOWN_FRAMEWORK,
+            f"framework {event.framework_id} {how}; start a new one without an id",
+        )
+    if framework.principal != event.principal:
+        return ErrorCode.UNAUTHORIZED, f"framework {event.framework_id} belongs to another principal"
+    if framework.role != event.role:
+        return ErrorCode.INVALID, f"role: expected {framework.role} as before, got {event.role}"
+    return None
+
+
+def _admit(master: Master, event: FrameworkConnected, now_ms: int) -> Framework:
+    master.frameworks_made += 1
+    framework = Framework(
+        framework_id=FrameworkId(f"f{master.epoch}-{master.frameworks_made}"),
+        name=event.name,
+        role=event.role,
+        principal=event.principal,
+        failover_timeout_ms=event.failover_timeout_ms or master.settings.failover_timeout_ms,
+        registered_ms=now_ms,
+    )
+    master.frameworks[framework.framework_id] = framework
+    master.allocator.add_framework(framework.framework_id, framework.role)
+    master.out.append(
+        StoreFramework(
+            framework_id=framework.framework_id,
+            name=framework.name,
+            role=framework.role,
+            principal=framework.principal,
+            failover_timeout_ms=framework.failover_timeout_ms,
+        )
+    )
+    return framework
+
+
+def _adopt_weight(master: Master, event: FrameworkConnected) -> None:
+    """A framework may bring a weight for a role that has none; an operator's word is not overridden."""
+    if event.weight is None or event.role in master.weights:
+        return
+    weight = Weight(event.weight)
+    master.weights[event.role] = weight
+    master.allocator.set_weight(event.role, weight)
+    master.out.append(StoreWeight(role=event.role, weight=weight))
+    master.note("role", event.role, "changed")
+
+
+def _leave_session(master: Master, framework: Framework, now_ms: int, *, superseded: bool) -> None:
+    """Whatever hung on the old session goes: its demand and its offers."""
+    if framework.session is not None:
+        del master.framework_by_session[framework.session]
+        if superseded:
+            master.out.append(
+                EndFrameworkSession(
+                    session=framework.session,
+                    code=ErrorCode.SUPERSEDED,
+                    detail=f"a newer session took over framework {framework.framework_id}",
+                )
+            )
+        framework.session = None
+    for offer in list(framework.offers.values()):
+        offers.take_back(master, offer, "its framework's session ended")
+    framework.demand = {}
+    framework.demand_version = 0
+    master.allocator.set_demand(framework.framework_id, (), now_ms)
+
+
+def framework_disconnected(master: Master, event: FrameworkDisconnected, now_ms: int) -> None:
+    """Start the failover timeout."""
+    framework = master.framework_by_session.get(event.session)
+    if framework is None:
+        return
+    _leave_session(master, framework, now_ms, superseded=False)
+    framework.state = FrameworkState.DISCONNECTED
+    framework.away_until_ms = now_ms + framework.failover_timeout_ms
+    master.frameworks_away[framework.framework_id] = framework
+    master.note("framework", framework.framework_id, framework.state.value)
+
+
+def end_overdue(master: Master, now_ms: int) -> None:
+    """Remove frameworks that stayed away too long, with their tasks."""
+    for framework in list(master.frameworks_away.values()):
+        if framework.away_until_ms is not None and framework.away_until_ms <= now_ms:
+            remove(master, framework, now_ms)
+
+
+def remove(master: Master, framework: Framework, now_ms: int) -> int:
+    """End a framework and its tasks; gives the number of tasks asked to end.
+
+    Its account stays until the last of them has ended, because what they hold is held.
+    """
+    _leave_session(master, framework, now_ms, superseded=False)
+    framework.state = FrameworkState.COMPLETED
+    master.frameworks_away.pop(framework.framework_id, None)
+    live = list(framework.tasks.values())
+    for task in live:
+        tasks.kill(master, task, Reason.FRAMEWORK_REMOVED, 0, now_ms)
+    master.out.append(ForgetFramework(framework_id=framework.framework_id))
+    master.note("framework", framework.framework_id, framework.state.value)
+    tasks.close_account_if_over(master, framework)
+    return len(live)
+
+
+def end_by_operator(master: Master, framework: Framework, now_ms: int) -> int:
+    """End a framework from outside: its session is closed, its id never works again."""
+    if framework.session is not None:
+        detail = f"framework {framework.framework_id} was ended by an operator"
+        master.out.append(
+            EndFrameworkSession(session=framework.session, code=ErrorCode.UNKNOWN_FRAMEWORK, detail=detail)
+        )
+    return remove(master, framework, now_ms)
+
+
+def demand_set(master: Master, event: DemandSet, now_ms: int) -> None:
+    """Replace what a framework wants, unless some class can never be had: then nothing changes."""
+    framework = master.framework_by_session.get(event.session)
+    if framework is None:
+        return
+    code, detail = CallCode.OK, ""
+    infeasible: tuple[InfeasibleClass, ...] = ()
+    if event.version <= framework.demand_version:
+        code = CallCode.INVALID
+        detail = f"version: expected above {framework.demand_version}, got {event.version}"
+    else:
+        infeasible = tuple(
+            verdict for demand in event.classes if (verdict := _infeasible(master, demand)) is not None
+        )
+        if infeasible:
+            code, detail = CallCode.INFEASIBLE, infeasible[0].detail
+        else:
+            framework.demand_version = event.version
+            framework.demand = {demand.class_id: demand for demand in event.classes}
+            framework.demand_since_ms = now_ms
+            master.allocator.set_demand(framework.framework_id, event.classes, now_ms)
+            master.note("framework", framework.framework_id, "demand")
+    master.out.append(
+        AnswerCall(
+            session=event.session,
+            request_id=event.request_id,
+            code=code,
+            detail=detail,
+            demand_version=framework.demand_version,
+            infeasible=infeasible,
+        )
+    )
+
+
+def _infeasible(master: Master, demand: DemandClass) -> InfeasibleClass | None:
+    verdict = master.allocator.feasibility(demand.unit, demand.constraints)
+    if verdict is None:
+        return None
+    unit = master.kinds.format(demand.unit)
+    if verdict.best_agent_id is None:
+        where = " and ".join(map(str, demand.constraints))
+        detail = f"class {demand.class_id}: no registered agent meets {where}"
+    else:
+        detail = (
+            f"class {demand.class_id} needs {unit}: no registered agent is large enough; the nearest, "
+            f"{verdict.best_agent_id}, lacks {master.kinds.format(verdict.missing)}"
+        )
+    return InfeasibleClass(
+        class_id=demand.class_id, best_agent_id=verdict.best_agent_id, missing=verdict.missing, detail=detail
+    )
+
+
+def kill_asked(master: Master, event: KillAsked, now_ms: int) -> None:
+    """End tasks of the framework; ids it does not have are named in the answer."""
+    framework = master.framework_by_session.get(event.session)
+    if framework is None:
+        return
+    unknown = []
+    for task_id in event.task_ids:
+        task = framework.tasks.get(task_id)
+        if task is not None:
+            tasks.kill(master, task, Reason.KILLED_BY_FRAMEWORK, event.grace_period_ms, now_ms)
+        elif (framework.framework_id, task_id) not in master.finished:
+            unknown.append(task_id)
+    code = CallCode.UNKNOWN if unknown else CallCode.OK
+    detail = f"tasks not known: {', '.join(unknown[:10])}" if unknown else ""
+    master.out.append(
+        AnswerCall(session=event.session, request_id=event.request_id, code=code, detail=detail)
+    )
+
+
+def teardown_asked(master: Master, event: TeardownAsked, now_ms: int) -> None:
+    """End the framework; its session gets its answer before it is closed by the framework."""
+    framework = master.framework_by_session.get(event.session)
+    if framework is None:
+        return
+    master.out.append(AnswerCall(session=event.session, request_id=event.request_id, code=CallCode.OK))
+    remove(master, framework, now_ms)

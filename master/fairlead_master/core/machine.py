@@ -1,0 +1,159 @@
+"""The master's one verb: an event comes in, actions go out.
+
+``step`` is a dispatch and nothing else; each kind of event has its function in the file of its subject. Time enters as
+an argument; what must happen later is a deadline in the state, and ``next_deadline_ms`` says when to send ``Ticked``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_master.allocation.allocator import Allocator
+from fairlead_master.allocation.api import Weight
+from fairlead_master.core import agents, events, frameworks, offers, operations, reconcile, tasks
+from fairlead_master.core.actions import Action, StoreAgent, StoreFramework
+from fairlead_master.core.settings import CoreSettings
+from fairlead_master.core.state import Agent, AgentState, Framework, Master
+from fairlead_proto.ids import Role
+from fairlead_proto.resources import ResourceKinds
+
+_HANDLERS: Mapping[type, Callable[[Master, Any, int], None]] = {
+    events.FrameworkConnected: frameworks.framework_connected,
+    events.FrameworkDisconnected: frameworks.framework_disconnected,
+    events.DemandSet: frameworks.demand_set,
+    events.OfferAccepted: offers.offer_accepted,
+    events.OffersDeclined: offers.offers_declined,
+    events.KillAsked: frameworks.kill_asked,
+    events.StatusesAcknowledged: tasks.statuses_acknowledged,
+    events.ReconcileAsked: reconcile.reconcile_asked,
+    events.TeardownAsked: frameworks.teardown_asked,
+    events.AgentConnected: agents.agent_connected,
+    events.AgentDisconnected: agents.agent_disconnected,
+    events.StatusesReported: tasks.statuses_reported,
+    events.AgentBeat: agents.agent_beat,
+    events.OperatorKillAsked: operations.operator_kill_asked,
+    events.OperatorTeardownAsked: operations.operator_teardown_asked,
+    events.WeightSet: operations.weight_set,
+    events.PolicySet: operations.policy_set,
+}
+_FROM_AGENTS = (events.StatusesReported, events.AgentBeat)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What a master finds written down when it starts."""
+
+    epoch: int
+    """Of this start: one more than any before."""
+    frameworks: tuple[StoreFramework, ...] = ()
+    agents: tuple[StoreAgent, ...] = ()
+    weights: tuple[tuple[Role, Weight], ...] = ()
+
+
+class Machine:
+    """A master without a clock, a network or a disk."""
+
+    def __init__(
+        self, kinds: ResourceKinds, settings: CoreSettings, remembered: Remembered, now_ms: int
+    ) -> None:
+        self.master = Master(
+            kinds=kinds,
+            settings=settings,
+            epoch=remembered.epoch,
+            allocator=Allocator(kinds, settings.allocation),
+        )
+        _recover(self.master, remembered, now_ms)
+
+    def step(self, event: events.Event, now_ms: int) -> list[Action]:
+        """Take one event at a time that never goes back; give what is to be done about it, in order."""
+        master = self.master
+        if isinstance(event, events.Ticked):
+            _tick(master, now_ms)
+        else:
+            if isinstance(event, _FROM_AGENTS):
+                agents.heard(master, event.session, now_ms)
+            _HANDLERS[type(event)](master, event, now_ms)
+        out, master.out = master.out, []
+        return out
+
+    def next_deadline_ms(self, now_ms: int) -> int | None:
+        """When the next ``Ticked`` is due; not before ``now_ms``. None: only an event can change anything."""
+        deadlines = [deadline for deadline in _deadlines(self.master, now_ms) if deadline is not None]
+        return max(now_ms, min(deadlines)) if deadlines else None
+
+
+def _tick(master: Master, now_ms: int) -> None:
+    offers.expire(master, now_ms)
+    tasks.end_overdue(master, now_ms)
+    agents.end_overdue(master, now_ms)
+    frameworks.end_overdue(master, now_ms)
+    allocator_ms = master.allocator.next_deadline_ms()
+    cycle_ms = offers.next_cycle_ms(master, now_ms)
+    if allocator_ms is not None and allocator_ms <= now_ms and master.recovery_until_ms is None:
+        cycle_ms = now_ms
+    if cycle_ms is not None and cycle_ms <= now_ms:
+        offers.run_cycle(master, now_ms)
+
+
+def _deadlines(master: Master, now_ms: int) -> Iterable[int | None]:
+    """The earliest deadline of each kind. All lists are ordered, or short: those of peers that are away."""
+    yield offers.next_cycle_ms(master, now_ms)
+    yield master.recovery_until_ms
+    if master.recovery_until_ms is None:
+        yield master.allocator.next_deadline_ms()
+    for offer in master.offers.values():
+        yield offer.expires_ms
+        break
+    for deadlines in (master.staging, master.killing):
+        for deadline_ms in deadlines.values():
+            yield deadline_ms
+            break
+    for heard_ms in master.agents_heard.values():
+        yield heard_ms + master.settings.agent_silence_ms
+        break
+    yield from (agent.deadline_ms for agent in master.agents_away.values())
+    yield from (framework.away_until_ms for framework in master.frameworks_away.values())
+
+
+def _recover(master: Master, remembered: Remembered, now_ms: int) -> None:
+    """Take up what an earlier master wrote down; agents and frameworks bring the rest themselves."""
+    for role, weight in remembered.weights:
+        master.weights[role] = weight
+        master.allocator.set_weight(role, weight)
+    for stored in remembered.frameworks:
+        framework = Framework(
+            framework_id=stored.framework_id,
+            name=stored.name,
+            role=stored.role,
+            principal=stored.principal,
+            failover_timeout_ms=stored.failover_timeout_ms,
+            registered_ms=now_ms,
+            away_until_ms=now_ms + stored.failover_timeout_ms,
+        )
+        master.frameworks[stored.framework_id] = framework
+        master.frameworks_away[stored.framework_id] = framework
+        master.allocator.add_framework(stored.framework_id, stored.role)
+    for known in remembered.agents:
+        _recover_agent(master, known, now_ms)
+    if master.recovering:
+        master.recovery_until_ms = now_ms + master.settings.recovery_wait_ms
+
+
+def _recover_agent(master: Master, known: StoreAgent, now_ms: int) -> None:
+    attributes = {**dict(known.attributes), "hostname": known.hostname, "agent_id": known.agent_id}
+    timeout_ms = master.settings.agent_forget_ms if known.is_away else master.settings.agent_timeout_ms
+    agent = Agent(
+        agent_id=known.agent_id,
+        hostname=known.hostname,
+        total=known.total,
+        attributes=attributes,
+        state=AgentState.UNREACHABLE if known.is_away else AgentState.RECOVERING,
+        registered_ms=now_ms,
+        deadline_ms=now_ms + timeout_ms,
+        is_charged=False,
+    )
+    master.agents[known.agent_id] = agent
+    master.agents_away[known.agent_id] = agent
+    master.allocator.add_agent(known.agent_id, known.total, attributes)
+    if not known.is_away:
+        master.recovering[known.agent_id] = None

@@ -1,0 +1,276 @@
+"""From grants to offers, and what frameworks make of them.
+
+The allocator decides who is offered what; this file gives each decision an id and a lease, and keeps the promise that
+every unit is in exactly one of free, offered and held: each way an offer can end passes through ``_end``.
+"""
+
+from fairlead_master.core.actions import (
+    AnswerAccept,
+    AnswerCall,
+    CallCode,
+    LaunchAnswer,
+    LaunchTasks,
+    OfferTerms,
+    Rejection,
+    RescindOffers,
+    SendOffers,
+)
+from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
+from fairlead_master.core.state import Framework, Master, Offer, Task, remember
+from fairlead_master.core.tasks import shortened
+from fairlead_proto.ids import OfferId
+from fairlead_proto.resources import Vector, add, fits, scale
+from fairlead_proto.task_state import TaskState
+from fairlead_proto.tasks import TaskSpec
+
+USED = "it was used"
+DECLINED = "it was declined"
+LEASE_ENDED = "its lease ended"
+AGENT_LEFT = "its agent left"
+
+
+def next_cycle_ms(master: Master, now_ms: int) -> int | None:
+    """When the next allocation cycle is due; None while there is nothing to allocate."""
+    if master.recovery_until_ms is not None or not master.allocator.needs_cycle:
+        return None
+    return max(now_ms, master.last_cycle_ms + master.settings.allocation_window_ms)
+
+
+def run_cycle(master: Master, now_ms: int) -> None:
+    """Ask the allocator, and make an offer of every grant."""
+    master.last_cycle_ms = now_ms
+    terms: dict[int, list[OfferTerms]] = {}
+    lease_ms = master.settings.offer_lease_ms
+    for grant in master.allocator.cycle(now_ms):
+        framework = master.frameworks[grant.framework_id]
+        agent = master.agents[grant.agent_id]
+        assert framework.session is not None, f"{grant.framework_id} was granted resources while it is away"
+        master.offers_made += 1
+        offer_id = OfferId(f"o{master.epoch}-{master.offers_made}")
+        offer = Offer(
+            offer_id=offer_id,
+            framework=framework,
+            agent=agent,
+            class_id=grant.class_id,
+            unit=grant.unit,
+            units=grant.units,
+            expires_ms=now_ms + lease_ms,
+        )
+        master.offers[offer_id] = framework.offers[offer_id] = agent.offers[offer_id] = offer
+        framework.offers_sent += 1
+        master.note("offer", offer_id, "made")
+        terms.setdefault(framework.session, []).append(
+            OfferTerms(
+                offer_id=offer_id,
+                agent_id=agent.agent_id,
+                class_id=grant.class_id,
+                demand_version=framework.demand_version,
+                unit=grant.unit,
+                units=grant.units,
+                lease_ms=lease_ms,
+            )
+        )
+    for session, offers in terms.items():
+        master.out.append(SendOffers(session=session, offers=tuple(offers)))
+
+
+def _end(master: Master, offer: Offer, how: str) -> None:
+    """The offer is over. The caller has told, or tells, the allocator what became of its units."""
+    del master.offers[offer.offer_id]
+    del offer.framework.offers[offer.offer_id]
+    del offer.agent.offers[offer.offer_id]
+    remember(master.ended_offers, offer.offer_id, how)
+    master.note("offer", offer.offer_id, how)
+
+
+def take_back(master: Master, offer: Offer, how: str) -> None:
+    """End an offer that was not used; its units are free, and wanted again."""
+    _end(master, offer, how)
+    master.allocator.take_back(
+        offer.framework.framework_id, offer.agent.agent_id, offer.class_id, offer.unit, offer.units
+    )
+
+
+def rescind(master: Master, offers: list[Offer], reason: str) -> None:
+    """Take offers back and tell their frameworks that are there."""
+    by_session: dict[int, list[OfferId]] = {}
+    for offer in offers:
+        take_back(master, offer, reason)
+        if offer.framework.session is not None:
+            by_session.setdefault(offer.framework.session, []).append(offer.offer_id)
+    for session, offer_ids in by_session.items():
+        master.out.append(RescindOffers(session=session, offer_ids=tuple(offer_ids), reason=reason))
+
+
+def expire(master: Master, now_ms: int) -> None:
+    """End the offers whose lease is over. All leases are equally long, so the oldest end first."""
+    due = []
+    for offer in master.offers.values():
+        if offer.expires_ms > now_ms:
+            break
+        due.append(offer)
+        offer.framework.offers_expired += 1
+    rescind(master, due, LEASE_ENDED)
+
+
+def offer_accepted(master: Master, event: OfferAccepted, now_ms: int) -> None:
+    """Launch what fits the offer, answer task by task, free what is left over."""
+    framework = master.framework_by_session.get(event.session)
+    if framework is None:
+        return
+    offer = framework.offers.get(event.offer_id)
+    if offer is None:
+        answers = tuple(
+            _answer_without_offer(master, framework, event.offer_id, task) for task in event.tasks
+        )
+    else:
+        answers = _launch(master, framework, offer, event.tasks, now_ms)
+    master.out.append(
+        AnswerAccept(
+            session=event.session, request_id=event.request_id, offer_id=event.offer_id, answers=answers
+        )
+    )
+
+
+def _answer_without_offer(
+    master: Master, framework: Framework, offer_id: OfferId, task: TaskSpec | InvalidTask
+) -> LaunchAnswer:
+    """An offer that is not there: perhaps this very call was carried out before and its answer was lost."""
+    if isinstance(task, InvalidTask):
+        return LaunchAnswer(task.task_id, Rejection.INVALID, task.detail)
+    known = master.find_task((framework.framework_id, task.task_id))
+    if known is not None and known.offer_id == offer_id:
+        return LaunchAnswer(task.task_id)
+    offer = master.offers.get(offer_id)
+    if offer is not None:
+        return LaunchAnswer(
+            task.task_id, Rejection.UNAUTHORIZED, f"offer {offer_id} was made to another framework"
+        )
+    how = master.ended_offers.get(offer_id)
+    rejection = Rejection.AGENT_GONE if how == AGENT_LEFT else Rejection.EXPIRED
+    return LaunchAnswer(
+        task.task_id, rejection, f"offer {offer_id} is over: {how or 'it is not known any more'}"
+    )
+
+
+def _launch(
+    master: Master, framework: Framework, offer: Offer, specs: tuple[TaskSpec | InvalidTask, ...], now_ms: int
+) -> tuple[LaunchAnswer, ...]:
+    answers, launched = _judge(master, framework, offer, specs)
+    _end(master, offer, USED)
+    framework.offers_accepted += 1
+    agent = offer.agent
+    master.allocator.settle(
+        framework.framework_id,
+        agent.agent_id,
+        offer.class_id,
+        offer.unit,
+        offer.units,
+        [spec.resources for spec in launched],
+    )
+    if launched:
+        deadline_ms = now_ms + master.settings.staging_timeout_ms
+        for spec in launched:
+            _stage(master, framework, offer, spec, now_ms, deadline_ms)
+        assert agent.session is not None, (
+            f"offer {offer.offer_id} outlived the session of agent {agent.agent_id}"
+        )
+        master.out.append(
+            LaunchTasks(
+                session=agent.session,
+                framework_id=framework.framework_id,
+                role=framework.role,
+                tasks=tuple(launched),
+            )
+        )
+    return tuple(answers)
+
+
+def _judge(
+    master: Master, framework: Framework, offer: Offer, specs: tuple[TaskSpec | InvalidTask, ...]
+) -> tuple[list[LaunchAnswer], list[TaskSpec]]:
+    """Take tasks in their order as long as they fit into what is left of the offer."""
+    answers: list[LaunchAnswer] = []
+    launched: list[TaskSpec] = []
+    new_ids: set[str] = set()
+    room = scale(offer.unit, offer.units)
+    used = master.kinds.zero
+    for spec in specs:
+        if isinstance(spec, InvalidTask):
+            answers.append(LaunchAnswer(spec.task_id, Rejection.INVALID, spec.detail))
+            continue
+        if spec.task_id in new_ids or master.find_task((framework.framework_id, spec.task_id)) is not None:
+            detail = f"task id {spec.task_id}: expected one that was not used before"
+            answers.append(LaunchAnswer(spec.task_id, Rejection.INVALID, detail))
+            continue
+        wanted = add(used, spec.resources)
+        if len(launched) == offer.units or not fits(wanted, room):
+            answers.append(
+                LaunchAnswer(spec.task_id, Rejection.NO_FIT, _no_fit(master, offer, spec, used, room))
+            )
+            continue
+        used = wanted
+        new_ids.add(spec.task_id)
+        launched.append(spec)
+        answers.append(LaunchAnswer(spec.task_id))
+    return answers, launched
+
+
+def _no_fit(master: Master, offer: Offer, spec: TaskSpec, used: Vector, room: Vector) -> str:
+    kinds = master.kinds
+    left = tuple([a - b for a, b in zip(room, used, strict=True)])
+    return (
+        f"task needs {kinds.format(spec.resources)}, offer {offer.offer_id} of {offer.units} x "
+        f"{kinds.format(offer.unit)} has {kinds.format(left)} left"
+    )
+
+
+def _stage(
+    master: Master, framework: Framework, offer: Offer, spec: TaskSpec, now_ms: int, deadline_ms: int
+) -> None:
+    task = Task(
+        framework_id=framework.framework_id,
+        task_id=spec.task_id,
+        role=framework.role,
+        agent_id=offer.agent.agent_id,
+        name=spec.name,
+        command=shortened(spec.command),
+        resources=spec.resources,
+        state=TaskState.STAGING,
+        submitted_ms=now_ms,
+        offer_id=offer.offer_id,
+    )
+    key = (framework.framework_id, spec.task_id)
+    framework.tasks[spec.task_id] = task
+    offer.agent.tasks[key] = task
+    master.staging[key] = deadline_ms
+    master.note("task", f"{framework.framework_id}/{spec.task_id}", "STAGING")
+
+
+def offers_declined(master: Master, event: OffersDeclined, now_ms: int) -> None:
+    """Take offers back and keep what was refused from being offered again for a while."""
+    framework = master.framework_by_session.get(event.session)
+    if framework is None:
+        return
+    foreign = [offer_id for offer_id in event.offer_ids if _is_foreign(master, framework, offer_id)]
+    until_ms = now_ms + (event.ttl_ms or master.settings.decline_ttl_ms)
+    for offer_id in event.offer_ids:
+        offer = framework.offers.get(offer_id)
+        if offer is None:
+            continue
+        framework.offers_declined += 1
+        take_back(master, offer, DECLINED)
+        if event.scope is not DeclineScope.NOTHING:
+            agent_id = offer.agent.agent_id if event.scope is DeclineScope.AGENT else None
+            master.allocator.refuse(framework.framework_id, offer.class_id, agent_id, until_ms)
+    code, detail = CallCode.OK, ""
+    if foreign:
+        code, detail = CallCode.UNAUTHORIZED, f"offers of another framework: {', '.join(foreign[:10])}"
+    master.out.append(
+        AnswerCall(session=event.session, request_id=event.request_id, code=code, detail=detail)
+    )
+
+
+def _is_foreign(master: Master, framework: Framework, offer_id: OfferId) -> bool:
+    offer = master.offers.get(offer_id)
+    return offer is not None and offer.framework is not framework

@@ -1,0 +1,128 @@
+"""What operators order: ends of tasks and frameworks, weights, the policy."""
+
+from dataclasses import replace
+
+from fairlead_master.allocation import placement, policies
+from fairlead_master.core import frameworks, tasks
+from fairlead_master.core.actions import AnswerOperator, CallCode, KillOutcome, StorePolicy, StoreWeight
+from fairlead_master.core.events import OperatorKillAsked, OperatorTeardownAsked, PolicySet, WeightSet
+from fairlead_master.core.state import FrameworkState, Master, Task
+from fairlead_proto.ids import FrameworkId, TaskId
+from fairlead_proto.task_state import Reason, is_terminal
+
+HEAD_MODES = ("skip", "freeze")
+
+
+def operator_kill_asked(master: Master, event: OperatorKillAsked, now_ms: int) -> None:
+    """End tasks by id; each id gets its own outcome."""
+    outcomes = tuple(
+        _kill(master, task_id, event.framework_id, event.grace_period_ms, now_ms)
+        for task_id in event.task_ids
+    )
+    master.out.append(AnswerOperator(request=event.request, outcomes=outcomes))
+
+
+def _kill(
+    master: Master, task_id: TaskId, framework_id: FrameworkId | None, grace_period_ms: int, now_ms: int
+) -> KillOutcome:
+    found = find_by_id(master, task_id, framework_id)
+    if len(found) > 1:
+        owners = ", ".join(task.framework_id for task in found[:5])
+        return KillOutcome(
+            task_id=task_id,
+            framework_id=None,
+            outcome="ambiguous",
+            detail=f"frameworks {owners} have such a task",
+        )
+    if not found:
+        return _kill_of_unlaunched(master, task_id, framework_id)
+    task = found[0]
+    if is_terminal(task.state):
+        return KillOutcome(
+            task_id=task_id, framework_id=task.framework_id, outcome="already over", detail=task.state.value
+        )
+    tasks.kill(master, task, Reason.KILLED_BY_OPERATOR, grace_period_ms, now_ms)
+    return KillOutcome(task_id=task_id, framework_id=task.framework_id, outcome="killing")
+
+
+def _kill_of_unlaunched(master: Master, task_id: TaskId, framework_id: FrameworkId | None) -> KillOutcome:
+    for framework in master.frameworks.values():
+        if framework_id in (None, framework.framework_id) and any(
+            task_id in demand.waiting_task_ids for demand in framework.demand.values()
+        ):
+            detail = f"it waits in framework {framework.framework_id}, which alone can withdraw it"
+            return KillOutcome(
+                task_id=task_id, framework_id=framework.framework_id, outcome="pending", detail=detail
+            )
+    return KillOutcome(task_id=task_id, framework_id=framework_id, outcome="unknown")
+
+
+def find_by_id(master: Master, task_id: TaskId, framework_id: FrameworkId | None) -> list[Task]:
+    """The tasks with this id, live ones first; with a framework id at most one. At most a few are looked for."""
+    if framework_id is not None:
+        task = master.find_task((framework_id, task_id))
+        return [task] if task is not None else []
+    live = [
+        task for framework in master.frameworks.values() if (task := framework.tasks.get(task_id)) is not None
+    ]
+    if live:
+        return live
+    return [task for key, task in reversed(master.finished.items()) if key[1] == task_id][:10]
+
+
+def operator_teardown_asked(master: Master, event: OperatorTeardownAsked, now_ms: int) -> None:
+    """End a framework and its tasks; its session, if any, learns of it when it says Hello again."""
+    framework = master.frameworks.get(event.framework_id)
+    if framework is None or framework.state is FrameworkState.COMPLETED:
+        error = f"framework {event.framework_id}: expected one that is registered, got none by that id"
+        master.out.append(AnswerOperator(request=event.request, code=CallCode.UNKNOWN, error=error))
+        return
+    killed = frameworks.end_by_operator(master, framework, now_ms)
+    master.out.append(AnswerOperator(request=event.request, tasks_killed=killed))
+
+
+def weight_set(master: Master, event: WeightSet, _now_ms: int) -> None:
+    """Give a role its weight, now and after a restart."""
+    master.weights[event.role] = event.weight
+    master.allocator.set_weight(event.role, event.weight)
+    master.out.append(StoreWeight(role=event.role, weight=event.weight))
+    master.out.append(AnswerOperator(request=event.request))
+    master.note("role", event.role, "changed")
+
+
+def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
+    """Allocate differently from now on; tasks and offers stay as they are."""
+    now = master.settings.allocation
+    wanted = replace(
+        now,
+        policy=event.policy or now.policy,
+        placement=event.placement or now.placement,
+        when_head_does_not_fit=event.when_head_does_not_fit or now.when_head_does_not_fit,
+    )
+    error = _error_in(wanted.policy, wanted.placement, wanted.when_head_does_not_fit)
+    if error:
+        master.out.append(AnswerOperator(request=event.request, code=CallCode.INVALID, error=error))
+        return
+    master.settings = replace(master.settings, allocation=wanted)
+    master.allocator.configure(wanted, now_ms)
+    master.out.append(
+        StorePolicy(
+            policy=wanted.policy,
+            placement=wanted.placement,
+            when_head_does_not_fit=wanted.when_head_does_not_fit,
+        )
+    )
+    master.out.append(AnswerOperator(request=event.request))
+    master.note("policy", wanted.policy, "changed")
+
+
+def _error_in(policy: str, place: str, head: str) -> str:
+    try:
+        policies.parse(policy)
+    except ValueError as error:
+        return str(error)
+    if place not in placement.NAMES:
+        return f"placement: expected one of {', '.join(placement.NAMES)}, got {place!r}"
+    if head not in HEAD_MODES:
+        return f"when_head_does_not_fit: expected one of {', '.join(HEAD_MODES)}, got {head!r}"
+    return ""

@@ -1,0 +1,51 @@
+"""Answers to "where are my tasks?", with an end marker.
+
+A task nobody knows is LOST, unless an agent that may still run it has not come back since the master's start: then
+nothing is said about it, and the end marker names the agents that are missing.
+"""
+
+from fairlead_master.core import settings as bounds
+from fairlead_master.core.actions import FinishReconciliation
+from fairlead_master.core.events import ReconcileAsked
+from fairlead_master.core.state import Framework, Master, status_of
+from fairlead_master.core.tasks import forward
+from fairlead_proto.ids import AgentId, TaskId
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.tasks import TaskStatus
+
+
+def reconcile_asked(master: Master, event: ReconcileAsked, now_ms: int) -> None:
+    """Send the state of each task asked for, of all live tasks if none is named, then the end marker."""
+    framework = master.framework_by_session.get(event.session)
+    if framework is None:
+        return
+    statuses = [
+        status
+        for task_id in event.task_ids or tuple(framework.tasks)
+        if (status := _status(master, framework, task_id, now_ms)) is not None
+    ]
+    if statuses:
+        forward(master, framework, statuses)
+    master.out.append(
+        FinishReconciliation(
+            session=event.session, request_id=event.request_id, recovering_agent_ids=tuple(master.recovering)
+        )
+    )
+
+
+def _status(master: Master, framework: Framework, task_id: TaskId, now_ms: int) -> TaskStatus | None:
+    task = master.find_task((framework.framework_id, task_id))
+    if task is not None:
+        return status_of(task, now_ms)
+    if master.recovering:
+        return None
+    return TaskStatus(
+        framework_id=framework.framework_id,
+        task_id=task_id,
+        agent_id=AgentId(""),
+        sequence=0,
+        state=TaskState.LOST,
+        reason=Reason.UNKNOWN_TASK,
+        message=bounds.UNKNOWN_STATUS_MESSAGE,
+        timestamp_ms=now_ms,
+    )

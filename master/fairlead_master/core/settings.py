@@ -1,0 +1,53 @@
+"""The numbers that shape the master's behaviour, each with its reason; operators may set most of them."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from fairlead_master.allocation.api import AllocationSettings
+
+FINISHED_TASKS_KEPT: Final = 10_000
+"""Finished tasks kept for listings, explain and repeated calls: about 10 MB. More belongs in a log, not in a master."""
+
+COMPLETED_FRAMEWORKS_KEPT: Final = 1_000
+ENDED_OFFERS_KEPT: Final = 20_000
+"""Ids of offers that ended, so that a late accept is told what became of its offer: a few seconds at full speed."""
+
+CHANGES_KEPT: Final = 50_000
+"""Changes a watcher may lag behind before it is told to list again: some seconds at full speed."""
+
+FRAMEWORKS_MAX: Final = 100_000
+OFFERS_PER_FRAMEWORK_MAX: Final = 10_000
+UNKNOWN_STATUS_MESSAGE: Final = "no agent and no history knows this task"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreSettings:
+    """Times in milliseconds."""
+
+    allocation: AllocationSettings = field(default_factory=AllocationSettings)
+    allocation_window_ms: int = 4
+    """Least time from one allocation cycle to the next. The first event after a quiet time is served at once; under load
+    this many milliseconds of events share one cycle. Below 2 the cycles' fixed costs show, above 20 users feel it."""
+    offer_lease_ms: int = 5_000
+    """An offer not answered by then is free again. A scheduler needs milliseconds; seconds forgive a garbage collection
+    or a slow network, and bound what a crashed or hoarding framework can hold."""
+    decline_ttl_ms: int = 5_000
+    """Default of a decline without a time: what Mesos's frameworks found usable."""
+    staging_timeout_ms: int = 30_000
+    """From launch to the agent's first word on a task. Agents answer within milliseconds; a host busy swapping may take
+    seconds; beyond that the launch is taken back."""
+    heartbeat_interval_ms: int = 5_000
+    agent_silence_ms: int = 20_000
+    """Four heartbeats: then the session counts as broken even if the connection looks alive."""
+    agent_timeout_ms: int = 75_000
+    """From a broken session to UNREACHABLE: long enough for an agent's upgrade or a reboot of its network (Mesos: 75 s)."""
+    agent_forget_ms: int = 24 * 3600 * 1000
+    """Unreachable for so long, an agent is GONE and its tasks with it."""
+    failover_timeout_ms: int = 3600 * 1000
+    """Default time for which tasks outlive their framework's session. Mesos's default of 0 killed everything at the
+    first hiccup, which is what its users regretted most."""
+    recovery_wait_ms: int = 10_000
+    """After a restart, how long offers are held back for agents known from before, so that what their tasks hold
+    counts before anything is handed out. Agents reconnect within a second or two."""
+    kill_retry_ms: int = 10_000
+    """A kill that has no effect is sent again after this long; the agent escalates by itself, only messages get lost."""

@@ -1,0 +1,237 @@
+"""What a master knows: its frameworks, agents, offers and tasks, and the bounded memory of what is over.
+
+Plain mutable records, changed only by the functions of this package under ``machine.Machine.step``. Everything that
+grows is bounded by a constant of ``settings``. Iteration is over dicts in insertion order, never over sets, so that the
+same events give the same actions.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, unique
+
+from fairlead_master.allocation.allocator import Allocator
+from fairlead_master.allocation.api import Weight
+from fairlead_master.core import settings as bounds
+from fairlead_master.core.actions import Action
+from fairlead_master.core.settings import CoreSettings
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
+from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.tasks import DemandClass, TaskStatus, TaskUsage
+
+
+@unique
+class AgentState(Enum):
+    """Where an agent is in its life."""
+
+    RECOVERING = "RECOVERING"
+    """Known from before the master's start, not back yet."""
+    ACTIVE = "ACTIVE"
+    OVERCOMMITTED = "OVERCOMMITTED"
+    """Connected, but its totals no longer cover its tasks: nothing is offered until they do."""
+    DISCONNECTED = "DISCONNECTED"
+    UNREACHABLE = "UNREACHABLE"
+
+
+@unique
+class FrameworkState(Enum):
+    """Where a framework is in its life."""
+
+    CONNECTED = "CONNECTED"
+    DISCONNECTED = "DISCONNECTED"
+    COMPLETED = "COMPLETED"
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A task some agent was asked to run, or says it runs."""
+
+    framework_id: FrameworkId
+    task_id: TaskId
+    role: Role
+    agent_id: AgentId
+    name: str
+    command: tuple[str, ...]
+    resources: Vector
+    state: TaskState
+    submitted_ms: int
+    offer_id: OfferId | None = None
+    """The offer it was launched with; None if it was adopted from an agent's registration."""
+    sequence: int = 0
+    """Of the last status taken from its agent."""
+    acknowledged: int = 0
+    """By its framework, cumulative."""
+    reason: Reason = Reason.NONE
+    message: str = ""
+    started_ms: int = 0
+    finished_ms: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    usage: TaskUsage | None = None
+    kill_reason: Reason | None = None
+    """Set once somebody asked for its end; sent again until it ends."""
+    kill_grace_ms: int = 0
+
+    @property
+    def key(self) -> TaskKey:
+        """Its name in the whole cluster."""
+        return self.framework_id, self.task_id
+
+
+@dataclass(slots=True, eq=False)
+class Framework:
+    """A client that launches tasks."""
+
+    framework_id: FrameworkId
+    name: str
+    role: Role
+    principal: str
+    failover_timeout_ms: int
+    registered_ms: int
+    session: int | None = None
+    """None while it is away."""
+    away_until_ms: int | None = None
+    """When its tasks are given up, while it is away."""
+    state: FrameworkState = FrameworkState.DISCONNECTED
+    demand_version: int = 0
+    demand: dict[ClassId, DemandClass] = field(default_factory=dict)
+    demand_since_ms: int = 0
+    tasks: dict[TaskId, Task] = field(default_factory=dict)
+    """Those that are not over."""
+    offers: dict[OfferId, "Offer"] = field(default_factory=dict)
+    tasks_finished: int = 0
+    offers_sent: int = 0
+    offers_accepted: int = 0
+    offers_declined: int = 0
+    offers_expired: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Agent:
+    """A host that runs tasks."""
+
+    agent_id: AgentId
+    hostname: str
+    total: Vector
+    attributes: Mapping[str, str]
+    state: AgentState
+    registered_ms: int = 0
+    session: int | None = None
+    incarnation: int = 0
+    boot_id: str = ""
+    deadline_ms: int | None = None
+    """When a disconnected agent becomes unreachable, or an unreachable one is gone."""
+    used: Vector = ()
+    """Measured; empty before the first heartbeat."""
+    clock_skew_ms: int = 0
+    isolation: str = ""
+    version: str = ""
+    tasks: dict[TaskKey, Task] = field(default_factory=dict)
+    offers: dict[OfferId, "Offer"] = field(default_factory=dict)
+    is_charged: bool = False
+    """Whether its tasks count in the allocator; not while it is unreachable."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether messages reach it."""
+        return self.session is not None
+
+
+@dataclass(slots=True, eq=False)
+class Offer:
+    """Units of a class promised to a framework on one agent, until a deadline."""
+
+    offer_id: OfferId
+    framework: Framework
+    agent: Agent
+    class_id: ClassId
+    unit: Vector
+    units: int
+    expires_ms: int
+
+
+@dataclass(slots=True, eq=False)
+class Master:
+    """All of it."""
+
+    kinds: ResourceKinds
+    settings: CoreSettings
+    epoch: int
+    allocator: Allocator
+    out: list[Action] = field(default_factory=list)
+    """Actions of the step under way."""
+
+    frameworks: dict[FrameworkId, Framework] = field(default_factory=dict)
+    framework_by_session: dict[int, Framework] = field(default_factory=dict)
+    frameworks_away: dict[FrameworkId, Framework] = field(default_factory=dict)
+    completed_frameworks: OrderedDict[FrameworkId, Framework] = field(default_factory=OrderedDict)
+    agents: dict[AgentId, Agent] = field(default_factory=dict)
+    agent_by_session: dict[int, Agent] = field(default_factory=dict)
+    agents_heard: OrderedDict[AgentId, int] = field(default_factory=OrderedDict)
+    """Connected agents and when they were last heard, longest silent first."""
+    agents_away: dict[AgentId, Agent] = field(default_factory=dict)
+    """Disconnected, recovering and unreachable ones."""
+    weights: dict[Role, Weight] = field(default_factory=dict)
+
+    offers: dict[OfferId, Offer] = field(default_factory=dict)
+    """In the order they were made, so the first one expires first."""
+    ended_offers: OrderedDict[OfferId, str] = field(default_factory=OrderedDict)
+    """How recent offers ended."""
+    staging: dict[TaskKey, int] = field(default_factory=dict)
+    """Tasks their agent has not spoken of yet, and until when it may take: in order of deadlines."""
+    killing: OrderedDict[TaskKey, int] = field(default_factory=OrderedDict)
+    """Tasks asked to end, and when to ask again: in order of deadlines."""
+    finished: OrderedDict[TaskKey, Task] = field(default_factory=OrderedDict)
+    """The last tasks that ended, oldest first."""
+
+    recovering: dict[AgentId, None] = field(default_factory=dict)
+    """Agents known from before the start that are not back."""
+    recovery_until_ms: int | None = None
+    """While set, nothing is offered."""
+    last_cycle_ms: int = -(10**9)
+    offers_made: int = 0
+    frameworks_made: int = 0
+    agents_made: int = 0
+    tasks_ended: int = 0
+
+    version: int = 0
+    changes: deque[tuple[int, str, str, str]] = field(
+        default_factory=lambda: deque(maxlen=bounds.CHANGES_KEPT)
+    )
+    """What changed: (version, kind, id, what), oldest first."""
+
+    def note(self, kind: str, identity: str, what: str) -> None:
+        """Record a change for watchers."""
+        self.version += 1
+        self.changes.append((self.version, kind, identity, what))
+
+    def find_task(self, key: TaskKey) -> Task | None:
+        """A live task, else one of the remembered finished ones."""
+        framework = self.frameworks.get(key[0])
+        task = framework.tasks.get(key[1]) if framework is not None else None
+        return task if task is not None else self.finished.get(key)
+
+
+def status_of(task: Task, agent_time_ms: int = 0) -> TaskStatus:
+    """The status that says where a task is now, for reconciliation."""
+    return TaskStatus(
+        framework_id=task.framework_id,
+        task_id=task.task_id,
+        agent_id=task.agent_id,
+        sequence=task.sequence,
+        state=task.state,
+        reason=task.reason,
+        message=task.message,
+        timestamp_ms=agent_time_ms,
+        exit_code=task.exit_code,
+        signal=task.signal,
+        usage=task.usage,
+    )
+
+
+def remember(memory: OrderedDict[OfferId, str], offer_id: OfferId, how: str) -> None:
+    """Keep how an offer ended, forgetting the oldest beyond the bound."""
+    memory[offer_id] = how
+    if len(memory) > bounds.ENDED_OFFERS_KEPT:
+        memory.popitem(last=False)

@@ -1,0 +1,306 @@
+"""What happens to tasks after their launch: reports, ends, kills, staging deadlines.
+
+Every move of a task goes through ``apply`` and so through the one transition table. Reports come from outside and may
+be late, repeated or about tasks nobody knows; those are answered, not trusted.
+"""
+
+from collections.abc import Iterable
+
+from fairlead_master.core import settings as bounds
+from fairlead_master.core.actions import AcknowledgeStatuses, ForwardStatuses, KillTask
+from fairlead_master.core.events import StatusesAcknowledged, StatusesReported
+from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Task
+from fairlead_proto.ids import FrameworkId, TaskId, TaskKey
+from fairlead_proto.resources import Vector
+from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
+from fairlead_proto.tasks import TaskStatus
+
+_COMMAND_WORDS_KEPT = 16
+_WORD_LENGTH_KEPT = 256
+
+
+def shortened(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The part of a command that is kept for listings; the agent got all of it."""
+    if len(command) <= _COMMAND_WORDS_KEPT and sum(map(len, command)) <= _WORD_LENGTH_KEPT:
+        return command
+    return tuple(word[:_WORD_LENGTH_KEPT] for word in command[:_COMMAND_WORDS_KEPT])
+
+
+def statuses_reported(master: Master, event: StatusesReported, now_ms: int) -> None:
+    """Take reports of an agent, in order."""
+    agent = master.agent_by_session.get(event.session)
+    if agent is not None:
+        take_reports(master, agent, event.statuses, now_ms)
+
+
+def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], now_ms: int) -> None:
+    """Move tasks as their agent says, forward what is news, acknowledge what nobody waits for."""
+    forwards: dict[FrameworkId, list[TaskStatus]] = {}
+    acknowledged: list[tuple[FrameworkId, TaskId, int]] = []
+    for status in statuses:
+        framework = master.frameworks.get(status.framework_id)
+        if framework is None:
+            if not is_terminal(status.state):
+                _kill_on(master, agent, status.key, Reason.FRAMEWORK_REMOVED)
+            is_news = False
+        else:
+            is_news = _take_report(master, agent, framework, status, now_ms)
+        if (
+            framework is None
+            or framework.state is FrameworkState.COMPLETED
+            or _is_acknowledged(master, status)
+        ):
+            # Nobody else will acknowledge it.
+            acknowledged.append((status.framework_id, status.task_id, status.sequence))
+        elif is_news:
+            forwards.setdefault(status.framework_id, []).append(status)
+    if acknowledged and agent.session is not None:
+        master.out.append(AcknowledgeStatuses(session=agent.session, items=tuple(acknowledged)))
+    for framework_id, items in forwards.items():
+        forward(master, master.frameworks[framework_id], items)
+
+
+def _is_acknowledged(master: Master, status: TaskStatus) -> bool:
+    task = master.find_task(status.key)
+    return task is not None and status.sequence <= task.acknowledged
+
+
+def _take_report(master: Master, agent: Agent, framework: Framework, status: TaskStatus, now_ms: int) -> bool:
+    """Whether the framework should hear of it."""
+    task = framework.tasks.get(status.task_id) or master.finished.get(status.key)
+    if task is None:
+        if not is_terminal(status.state):
+            # Launched by nobody this master knows of; the registration is where running tasks are adopted.
+            _kill_on(master, agent, status.key, Reason.UNKNOWN_TASK)
+            return False
+        _remember_unknown(master, agent, framework, status, now_ms)
+        return True
+    if task.agent_id != agent.agent_id or status.sequence <= task.sequence:
+        # Repeated, or overtaken. A repeat that is not acknowledged yet means that its forward may have been lost.
+        return status.sequence > task.acknowledged and status.sequence == task.sequence
+    if is_terminal(task.state):
+        return _after_the_end(master, agent, task, status)
+    task.sequence = status.sequence
+    if status.state is not task.state:
+        if not can_move(task.state, status.state):
+            # Only a state before the end can be overtaken, and nobody needs to hear of it any more.
+            task.acknowledged = status.sequence
+            return False
+        apply(master, task, status, now_ms)
+    return True
+
+
+def _after_the_end(master: Master, agent: Agent, task: Task, status: TaskStatus) -> bool:
+    """A report on a task that was given up (LOST, DROPPED, GONE): it may not live on, and the end stands."""
+    task.sequence = status.sequence
+    task.acknowledged = status.sequence
+    if not is_terminal(status.state):
+        _kill_on(master, agent, task.key, Reason.UNKNOWN_TASK)
+    return False
+
+
+def _kill_on(master: Master, agent: Agent, key: TaskKey, reason: Reason) -> None:
+    if agent.session is not None:
+        master.out.append(
+            KillTask(
+                session=agent.session, framework_id=key[0], task_id=key[1], grace_period_ms=0, reason=reason
+            )
+        )
+
+
+def _remember_unknown(
+    master: Master, agent: Agent, framework: Framework, status: TaskStatus, now_ms: int
+) -> None:
+    """A task that ended while no master watched: it holds nothing, its framework still has to hear of it."""
+    task = Task(
+        framework_id=status.framework_id,
+        task_id=status.task_id,
+        role=framework.role,
+        agent_id=agent.agent_id,
+        name=status.task_id,
+        command=(),
+        resources=master.kinds.zero,
+        state=status.state,
+        submitted_ms=now_ms,
+        sequence=status.sequence,
+        finished_ms=now_ms,
+    )
+    _copy_outcome(task, status)
+    _to_history(master, task)
+
+
+def _copy_outcome(task: Task, status: TaskStatus) -> None:
+    task.state = status.state
+    task.reason = status.reason
+    task.message = status.message
+    task.exit_code = status.exit_code
+    task.signal = status.signal
+    if status.usage is not None:
+        task.usage = status.usage
+
+
+def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
+    """Move a task to the state of a status; the table must allow it."""
+    assert can_move(task.state, status.state), (
+        f"{task.key}: {task.state.value} -> {status.state.value} is no move"
+    )
+    if task.state is TaskState.STAGING:
+        master.staging.pop(task.key, None)
+    _copy_outcome(task, status)
+    if status.state is TaskState.RUNNING and not task.started_ms:
+        task.started_ms = now_ms
+    if is_terminal(status.state):
+        task.finished_ms = now_ms
+        _drop(master, task)
+        _to_history(master, task)
+    master.note("task", f"{task.framework_id}/{task.task_id}", task.state.value)
+
+
+def _drop(master: Master, task: Task) -> None:
+    """Take a task out of the books; what it held is free."""
+    key = task.key
+    agent = master.agents.get(task.agent_id)
+    if agent is not None and agent.tasks.pop(key, None) is not None and agent.is_charged:
+        master.allocator.release(task.framework_id, task.agent_id, task.resources)
+    framework = master.frameworks.get(task.framework_id)
+    if framework is not None and framework.tasks.pop(task.task_id, None) is not None:
+        framework.tasks_finished += 1
+        master.tasks_ended += 1
+        close_account_if_over(master, framework)
+    master.staging.pop(key, None)
+    master.killing.pop(key, None)
+
+
+def close_account_if_over(master: Master, framework: Framework) -> None:
+    """Forget a framework that is over once its last task has ended."""
+    if framework.state is not FrameworkState.COMPLETED or framework.tasks:
+        return
+    master.allocator.remove_framework(framework.framework_id)
+    del master.frameworks[framework.framework_id]
+    master.completed_frameworks[framework.framework_id] = framework
+    if len(master.completed_frameworks) > bounds.COMPLETED_FRAMEWORKS_KEPT:
+        master.completed_frameworks.popitem(last=False)
+
+
+def _to_history(master: Master, task: Task) -> None:
+    master.finished[task.key] = task
+    if len(master.finished) > bounds.FINISHED_TASKS_KEPT:
+        master.finished.popitem(last=False)
+
+
+def conclude(
+    master: Master,
+    task: Task,
+    state: TaskState,
+    reason: Reason,
+    message: str,
+    now_ms: int,
+    *,
+    tell: bool = True,
+) -> None:
+    """Move a task by the master's own judgement and tell its framework."""
+    status = TaskStatus(
+        framework_id=task.framework_id,
+        task_id=task.task_id,
+        agent_id=task.agent_id,
+        sequence=0,
+        state=state,
+        reason=reason,
+        message=message,
+        timestamp_ms=now_ms,
+    )
+    apply(master, task, status, now_ms)
+    framework = master.frameworks.get(task.framework_id)
+    if tell and framework is not None:
+        forward(master, framework, [status])
+
+
+def forward(master: Master, framework: Framework, statuses: list[TaskStatus]) -> None:
+    """Send statuses to a framework that is there; one that is away asks when it is back."""
+    if framework.session is not None:
+        master.out.append(ForwardStatuses(session=framework.session, statuses=tuple(statuses)))
+
+
+def statuses_acknowledged(master: Master, event: StatusesAcknowledged, _now_ms: int) -> None:
+    """Pass acknowledgements on to the agents that wait for them."""
+    framework = master.framework_by_session.get(event.session)
+    if framework is None:
+        return
+    by_agent: dict[int, list[tuple[FrameworkId, TaskId, int]]] = {}
+    for task_id, sequence, named_agent_id in event.items:
+        task = framework.tasks.get(task_id) or master.finished.get((framework.framework_id, task_id))
+        if task is not None:
+            task.acknowledged = max(task.acknowledged, min(sequence, task.sequence))
+        agent = master.agents.get(task.agent_id if task is not None else named_agent_id)
+        if agent is not None and agent.session is not None and sequence > 0:
+            by_agent.setdefault(agent.session, []).append((framework.framework_id, task_id, sequence))
+    for session, items in by_agent.items():
+        master.out.append(AcknowledgeStatuses(session=session, items=tuple(items)))
+
+
+def kill(master: Master, task: Task, reason: Reason, grace_period_ms: int, now_ms: int) -> None:
+    """Ask for a task's end; asked again until it has ended."""
+    if task.kill_reason is None:
+        task.kill_reason = reason
+    task.kill_grace_ms = grace_period_ms
+    send_kill(master, task, now_ms)
+
+
+def send_kill(master: Master, task: Task, now_ms: int) -> None:
+    """Send the kill of a task if its agent is there, and note when to send it again."""
+    master.killing[task.key] = now_ms + master.settings.kill_retry_ms
+    master.killing.move_to_end(task.key)
+    agent = master.agents.get(task.agent_id)
+    if agent is not None and agent.session is not None and task.kill_reason is not None:
+        master.out.append(
+            KillTask(
+                session=agent.session,
+                framework_id=task.framework_id,
+                task_id=task.task_id,
+                grace_period_ms=task.kill_grace_ms,
+                reason=task.kill_reason,
+            )
+        )
+
+
+def end_overdue(master: Master, now_ms: int) -> None:
+    """Give up launches no agent spoke of, and repeat kills without effect."""
+    for key in _due(master.staging, now_ms):
+        _staging_overdue(master, key, now_ms)
+    for key in _due(master.killing, now_ms):
+        task = master.find_task(key)
+        if task is None or is_terminal(task.state):
+            del master.killing[key]
+        else:
+            send_kill(master, task, now_ms)
+
+
+def _due(deadlines: dict[TaskKey, int], now_ms: int) -> list[TaskKey]:
+    due = []
+    for key, deadline_ms in deadlines.items():
+        if deadline_ms > now_ms:
+            break
+        due.append(key)
+    return due
+
+
+def _staging_overdue(master: Master, key: TaskKey, now_ms: int) -> None:
+    del master.staging[key]
+    task = master.find_task(key)
+    if task is None or task.state is not TaskState.STAGING:
+        return
+    agent = master.agents[task.agent_id]
+    if agent.session is None:
+        # It is away: its next registration, or its timeout, says what became of the task.
+        return
+    _kill_on(master, agent, key, Reason.STAGING_TIMEOUT)
+    message = (
+        f"agent {agent.agent_id} did not confirm the launch within {master.settings.staging_timeout_ms} ms"
+    )
+    conclude(master, task, TaskState.DROPPED, Reason.STAGING_TIMEOUT, message, now_ms)
+
+
+def free_of(agent: Agent) -> Vector:
+    """What an agent's tasks leave of its total; negative where they exceed it."""
+    held = [task.resources for task in agent.tasks.values()]
+    return tuple([total - sum(places) for total, *places in zip(agent.total, *held, strict=True)])
