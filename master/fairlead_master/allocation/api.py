@@ -60,8 +60,11 @@ class Policy(Protocol):
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """The sum over active agents; ``slots`` is the sum of their slots where the policy has slots, else 0."""
 
-    def add(self, account: str, weight: Weight) -> None:
-        """A new account, holding and wanting nothing."""
+    def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:
+        """A new account, resting, that holds ``charged`` in ``units`` units.
+
+        Both are zero if the account is new to the cluster and not only to this policy.
+        """
 
     def remove(self, account: str) -> None:
         """Forget an account; it holds nothing any more."""
@@ -69,11 +72,17 @@ class Policy(Protocol):
     def set_weight(self, account: str, weight: Weight) -> None:
         """The account's weight from now on."""
 
-    def charge(self, account: str, unit: Vector, units: int) -> None:
-        """The account got ``units`` more of ``unit``."""
+    def charge(self, account: str, unit: Vector, units: int) -> float:
+        """The account got ``units`` more of ``unit``; gives its key after that."""
 
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
+
+    def begin_waiting(self, account: str) -> None:
+        """The account wants something after having wanted nothing.
+
+        Said before ``activate``, and not again when an offer comes back, so that arrival order is kept.
+        """
 
     def activate(self, account: str) -> None:
         """The account wants something that might fit: it takes part in ``first``. Repeats are harmless."""
@@ -86,6 +95,87 @@ class Policy(Protocol):
 
     def key(self, account: str) -> float:
         """The account's key now."""
+
+
+class AllocationError(ValueError):
+    """A setting or a fact that cannot be used; the message says what was expected and what came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A grant with its number and time, as kept in the bounded decision log."""
+
+    number: int
+    """From 1, in the order of decisions since the allocator was made."""
+    time_ms: int
+    policy: str
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentBooks:
+    """What the allocator knows of one agent."""
+
+    total: Vector
+    charged: Vector
+    free: Vector
+    """``total - charged``; negative where an agent shrank, or where slots gave more than there is."""
+    tasks: int
+    """Units offered or held there: the slots taken, under a policy that has slots."""
+    active: bool
+    reserved_for: FrameworkId | None
+    """Whose unit the agent is kept for; None if for nobody's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleRow:
+    """A role as the policy sees it."""
+
+    role: Role
+    weight: Weight
+    charged: Vector
+    dominant_share: float
+    """Largest share of an active capacity, before dividing by the weight; 0 if there is no capacity."""
+    dominant_resource: str
+    """Its name; empty if the share is 0."""
+    key: float
+    rank: int
+    """1 is served next among roles that want something; 0 wants nothing."""
+    fair_share: float
+    """Weight over the weights of the roles that hold or want something; 0 for a role that does neither."""
+    pending: int
+    """Units wanted and not offered."""
+    frameworks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Infeasibility:
+    """Why a unit can never run on the agents registered now, even if they were empty."""
+
+    agents: int
+    """Registered, active or not."""
+    agents_matching: int
+    """Of them, meeting the constraints."""
+    fits_without_constraints: bool
+    """Whether some agent that does not meet the constraints is large enough."""
+    best_agent_id: AgentId | None
+    """Among the matching ones, the one whose largest relative shortfall is smallest; None if none matches."""
+    best_total: Vector | None
+    missing: Vector
+    """What that agent lacks; the whole unit if none matches."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """Work done since the allocator was made; what the tests count in place of time."""
+
+    cycles: int = 0
+    """That had something to look at."""
+    idle_cycles: int = 0
+    decisions: int = 0
+    """Units granted."""
+    agents_examined: int = 0
+    """Checks of one agent against one class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +195,3 @@ class AllocationSettings:
     """Then the cycle stops and the next one carries on, so that the loop is never held longer than about 0.2 s."""
     units_per_grant_max: int = 1_000
     """Keeps one accept under the bound of tasks per accept."""
-

@@ -1,0 +1,89 @@
+"""What the allocator keeps of one agent, and what "fits" means under the policy at hand.
+
+Two answers to "fits": by vectors, a unit fits where every resource of it is free; by slots, where fewer than K tasks
+are. Placement works on the *view* a ``Fit`` gives of an agent and of a unit, so that it is one piece of code for both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId
+from fairlead_proto.resources import Vector, fits, subtract
+from fairlead_proto.tasks import Constraint
+
+HIDDEN: int = -1
+"""What a column says of an agent nothing may be placed on: no need is that small."""
+
+Needs = tuple[tuple[int, int], ...]
+"""(column, amount) of each column a unit needs something of."""
+
+
+@dataclass(slots=True, eq=False)
+class Agent:
+    """An agent and its books."""
+
+    index: int
+    """Its place in every column. Indexes grow with arrival, so the order by index is the order of arrival."""
+    agent_id: AgentId
+    total: Vector
+    attributes: Mapping[str, str]
+    charged: Vector
+    """Offered or held, in all."""
+    tasks: int = 0
+    """Units offered or held."""
+    active: bool = False
+    reserved_for: tuple[FrameworkId, ClassId] | None = None
+    floor: Vector = ()
+    """How far below zero the free vector may be: zero, or lower where an agent shrank, reported more tasks than it
+    holds, or was filled by slots."""
+    tasks_ceiling: int = 0
+    """How many tasks it may hold under slots although K is less: those it had when K became so."""
+
+    @property
+    def free(self) -> Vector:
+        """``total - charged``."""
+        return subtract(self.total, self.charged)
+
+    @property
+    def visible(self) -> bool:
+        """Whether anyone's unit may be placed on it."""
+        return self.active and self.reserved_for is None
+
+    def meets(self, constraints: tuple[Constraint, ...]) -> bool:
+        """Whether its attributes meet them all."""
+        for constraint in constraints:
+            if not constraint.holds(self.attributes):
+                return False
+        return True
+
+
+class Fit:
+    """The meaning of "fits": by vectors if ``slots`` is None, else by that many slots an agent."""
+
+    def __init__(self, width: int, slots: int | None) -> None:
+        self.slots = slots
+        self.width = width if slots is None else 1
+        """Columns of the view."""
+
+    def size(self, agent: Agent) -> Vector:
+        """The agent's view if it were empty."""
+        return agent.total if self.slots is None else (self.slots,)
+
+    def available(self, agent: Agent) -> Vector:
+        """The agent's view now, whoever may use it."""
+        return agent.free if self.slots is None else (self.slots - agent.tasks,)
+
+    def view(self, unit: Vector) -> Vector:
+        """The unit as a need of columns."""
+        return unit if self.slots is None else (1,)
+
+    def large_enough(self, agent: Agent, unit: Vector) -> bool:
+        """Whether the agent could hold the unit if it were empty.
+
+        Slots know no sizes, but a unit larger than the whole host cannot run there whatever the scheduler believes.
+        """
+        return fits(unit, agent.total)
+
+    def fits_now(self, agent: Agent, unit: Vector) -> bool:
+        """Whether the unit fits beside what the agent holds, whoever the agent is reserved for."""
+        return fits(self.view(unit), self.available(agent)) and self.large_enough(agent, unit)

@@ -1,0 +1,43 @@
+"""Whether a unit could ever run on the agents there are, and if not, how far the best of them is from it."""
+
+from collections.abc import Iterable
+
+from fairlead_master.allocation.agents import Agent
+from fairlead_master.allocation.api import Infeasibility
+from fairlead_proto.resources import Vector, fits, missing
+from fairlead_proto.tasks import Constraint
+
+
+def shortfall(need: Vector, free: Vector) -> float:
+    """The largest part of a need that is not there: 0 if all is, 1 if something needed is not there at all."""
+    return max(
+        (lack / want for lack, want in zip(missing(need, free), need, strict=True) if lack), default=0.0
+    )
+
+
+def find_infeasibility(
+    agents: Iterable[Agent], unit: Vector, constraints: tuple[Constraint, ...]
+) -> Infeasibility | None:
+    """None if some agent, were it empty, could hold the unit, or if there is no agent to ask; else why none can."""
+    all_agents = list(agents)
+    matching = []
+    fits_without_constraints = False
+    for agent in all_agents:
+        if agent.meets(constraints):
+            if fits(unit, agent.total):
+                return None
+            matching.append(agent)
+        else:
+            fits_without_constraints = fits_without_constraints or fits(unit, agent.total)
+    if not all_agents:
+        return None
+    # Ties go to the agent that was added first.
+    best = min(matching, key=lambda agent: shortfall(unit, agent.total), default=None)
+    return Infeasibility(
+        agents=len(all_agents),
+        agents_matching=len(matching),
+        fits_without_constraints=fits_without_constraints,
+        best_agent_id=best.agent_id if best is not None else None,
+        best_total=best.total if best is not None else None,
+        missing=missing(unit, best.total) if best is not None else unit,
+    )

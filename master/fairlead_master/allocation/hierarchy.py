@@ -1,0 +1,219 @@
+"""Two levels of one policy: roles are ranked first, then the frameworks within the role that comes first.
+
+Keeps the policy objects told of everything they must know, and can make new ones from the books when the operator chooses
+another policy. A role with one framework skips the second level: ranking one account would only cost time.
+"""
+
+from typing import Final
+
+from fairlead_master.allocation.accounts import Framework, RoleAccount
+from fairlead_master.allocation.api import AllocationError, Policy, Weight
+from fairlead_master.allocation.policies import make_policy
+from fairlead_proto.ids import FrameworkId, Role
+from fairlead_proto.resources import Vector, add, scale, subtract
+
+WEIGHTS_MAX: Final = 10_000
+"""Weights kept, roles without frameworks included. Operators set them by hand or from a file; more is a runaway script."""
+
+_EQUAL: Final = Weight()
+"""Every framework counts the same within its role."""
+
+
+class Hierarchy:
+    """Roles and frameworks with their charges, ranked by a policy."""
+
+    def __init__(self, policy: str, zero: Vector) -> None:
+        self.roles: dict[Role, RoleAccount] = {}
+        self.frameworks: dict[FrameworkId, Framework] = {}
+        self.weights: dict[Role, Weight] = {}
+        self.policy_name = policy
+        self._policy = make_policy(policy)
+        self._zero = zero
+        self._capacity = zero
+        self._slots = 0
+        self._begun = 0
+
+    def set_policy(self, policy: str) -> None:
+        """Rank by another policy from now on; charges stay, who is awake is forgotten: wake them again."""
+        self.policy_name = policy
+        self._policy = self._make()
+        for role in self.roles.values():
+            self._policy.add(role.role, role.weight, role.charged(self._zero), role.units)
+            role.awake_count = 0
+            if role.policy is not None:
+                self._rank_frameworks(role)
+        for framework in self.frameworks.values():
+            framework.awake = False
+        for role in sorted(self.roles.values(), key=lambda role: role.began):
+            if role.waiting_count:
+                self._policy.begin_waiting(role.role)
+
+    def set_capacity(self, capacity: Vector, slots: int) -> None:
+        """The sums over active agents."""
+        self._capacity, self._slots = capacity, slots
+        self._policy.set_capacity(capacity, slots)
+        for role in self.roles.values():
+            if role.policy is not None:
+                role.policy.set_capacity(capacity, slots)
+
+    def add_framework(self, framework_id: FrameworkId, role: Role) -> Framework:
+        """A new framework that holds and wants nothing; its role comes with its first one."""
+        account = self.roles.get(role)
+        if account is None:
+            self.roles[role] = account = RoleAccount(role=role, weight=self.weights.get(role, _EQUAL))
+            self._policy.add(role, account.weight, self._zero, 0)
+        framework = Framework(framework_id=framework_id, role=account, charged=self._zero)
+        self.frameworks[framework_id] = framework
+        account.frameworks[framework_id] = framework
+        if account.policy is not None:
+            account.policy.add(framework_id, _EQUAL, self._zero, 0)
+        elif len(account.frameworks) > 1:
+            self._rank_frameworks(account)
+        return framework
+
+    def remove_framework(self, framework: Framework) -> None:
+        """Forget a framework that holds and wants nothing; the last one of a role takes the role with it."""
+        self.sleep(framework)
+        self.set_waiting(framework, waiting=False)
+        role = framework.role
+        del self.frameworks[framework.framework_id], role.frameworks[framework.framework_id]
+        if role.policy is not None:
+            role.policy.remove(framework.framework_id)
+            if len(role.frameworks) == 1:
+                role.policy = None
+        if not role.frameworks:
+            self._policy.remove(role.role)
+            del self.roles[role.role]
+
+    def set_weight(self, role: Role, weight: Weight) -> None:
+        """The role's weight from now on, whether or not it exists yet. The default weight need not be kept.
+
+        Raises:
+            AllocationError: too many roles have weights already.
+        """
+        if weight == _EQUAL:
+            self.weights.pop(role, None)
+        elif role not in self.weights and len(self.weights) >= WEIGHTS_MAX:
+            raise AllocationError(
+                f"weights: expected at most {WEIGHTS_MAX} roles with one, got another for {role!r}"
+            )
+        else:
+            self.weights[role] = weight
+        account = self.roles.get(role)
+        if account is not None:
+            account.weight = weight
+            self._policy.set_weight(role, weight)
+
+    def charge(self, framework: Framework, vector: Vector, units: int) -> None:
+        """The framework got ``units`` of ``vector``."""
+        self.serve(framework, vector, units)
+        self.book(framework, vector, units)
+
+    def serve(self, framework: Framework, vector: Vector, units: int) -> float:
+        """Tell the policies of a charge that ``book`` will write down later; gives the role's key after it."""
+        role = framework.role
+        if role.policy is not None:
+            role.policy.charge(framework.framework_id, vector, units)
+        return self._policy.charge(role.role, vector, units)
+
+    def book(self, framework: Framework, vector: Vector, units: int) -> None:
+        """Write down what ``serve`` told the policies."""
+        framework.charged = add(framework.charged, vector if units == 1 else scale(vector, units))
+        framework.units += units
+
+    def release(self, framework: Framework, vector: Vector, units: int) -> None:
+        """The framework gave back ``units`` of ``vector``."""
+        role = framework.role
+        if role.policy is not None:
+            role.policy.release(framework.framework_id, vector, units)
+        self._policy.release(role.role, vector, units)
+        framework.charged = subtract(framework.charged, scale(vector, units))
+        framework.units -= units
+        assert framework.units >= 0 <= min(framework.charged), (
+            f"{framework.framework_id} gave back more than it held"
+        )
+
+    def set_waiting(self, framework: Framework, *, waiting: bool) -> None:
+        """Whether the framework wants anything at all, offers that are out included. Repeats are harmless."""
+        if waiting == (framework.began > 0):
+            return
+        role = framework.role
+        if not waiting:
+            framework.began = 0
+            role.waiting_count -= 1
+            return
+        self._begun += 1
+        framework.began = self._begun
+        if role.policy is not None:
+            role.policy.begin_waiting(framework.framework_id)
+        role.waiting_count += 1
+        if role.waiting_count == 1:
+            role.began = self._begun
+            self._policy.begin_waiting(role.role)
+
+    def wake(self, framework: Framework) -> None:
+        """The framework takes part. Repeats are harmless."""
+        if framework.awake:
+            return
+        framework.awake = True
+        role = framework.role
+        if role.policy is not None:
+            role.policy.activate(framework.framework_id)
+        role.awake_count += 1
+        if role.awake_count == 1:
+            self._policy.activate(role.role)
+
+    def sleep(self, framework: Framework) -> None:
+        """The framework does not take part for now. Repeats are harmless."""
+        if not framework.awake:
+            return
+        framework.awake = False
+        role = framework.role
+        if role.policy is not None:
+            role.policy.deactivate(framework.framework_id)
+        role.awake_count -= 1
+        if role.awake_count == 0:
+            self._policy.deactivate(role.role)
+
+    def first(self) -> Framework | None:
+        """The framework to be served next; None if none is awake."""
+        name = self._policy.first()
+        if name is None:
+            return None
+        role = self.roles[Role(name)]
+        if role.policy is None:
+            return next(iter(role.frameworks.values()))
+        first = role.policy.first()
+        assert first is not None, f"role {name} is awake and none of its frameworks is"
+        return self.frameworks[FrameworkId(first)]
+
+    def key(self, role: Role) -> float:
+        """The role's key now."""
+        return self._policy.key(role)
+
+    def order(self) -> list[RoleAccount]:
+        """All roles, the one with the smallest key first, whether or not they want anything."""
+        return sorted(self.roles.values(), key=lambda role: self._policy.key(role.role))
+
+    @staticmethod
+    def order_within(role: RoleAccount) -> list[Framework]:
+        """The role's frameworks in the same way."""
+        policy = role.policy
+        if policy is None:
+            return list(role.frameworks.values())
+        return sorted(role.frameworks.values(), key=lambda framework: policy.key(framework.framework_id))
+
+    def _make(self) -> Policy:
+        policy = make_policy(self.policy_name)
+        policy.set_capacity(self._capacity, self._slots)
+        return policy
+
+    def _rank_frameworks(self, role: RoleAccount) -> None:
+        role.policy = policy = self._make()
+        for framework in role.frameworks.values():
+            policy.add(framework.framework_id, _EQUAL, framework.charged, framework.units)
+        for framework in sorted(role.frameworks.values(), key=lambda framework: framework.began):
+            if framework.began:
+                policy.begin_waiting(framework.framework_id)
+            if framework.awake:
+                policy.activate(framework.framework_id)

@@ -1,0 +1,62 @@
+"""Placement rules: how well an agent suits a unit, as a score of what the agent has free. The largest wins.
+
+With free_j what the agent has free of j, d_j what the unit needs and C_j the largest agent of the cluster:
+
+- ``align``: sum over j of (d_j / C_j)(free_j / C_j), the dot product of Grandl et al., "Multi-Resource Packing for Cluster
+  Schedulers" (Tetris), section 3.2: agents whose free part looks like the unit;
+- ``spread``: sum over j of free_j / C_j, the emptiest agent (worst fit);
+- ``pack``: minus that sum, the agent with the least left over (best fit; what the unit itself takes is the same everywhere).
+
+We differ from Tetris in that columns of zero size are skipped.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead_master.allocation.api import AllocationError
+from fairlead_proto.resources import Vector
+
+Terms = tuple[tuple[int, float], ...]
+"""(column, factor): the score is the sum of factor times what is free in the column."""
+
+KNOWN_PLACEMENTS: Final = ("align", "pack", "spread")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A placement rule by its name."""
+
+    name: str
+
+    @property
+    def falls(self) -> bool:
+        """Whether scores fall while agents fill up. Only then may the best be found by looking at the top again."""
+        return self.name != "pack"
+
+    def terms(self, need: Vector, largest: list[int]) -> Terms:
+        """The factors of the score of a unit that needs ``need``, where the largest agent has ``largest``."""
+        places = [place for place, size in enumerate(largest) if size > 0]
+        match self.name:
+            case "align":
+                return tuple(
+                    [
+                        (place, need[place] / largest[place] / largest[place])
+                        for place in places
+                        if need[place]
+                    ]
+                )
+            case "spread":
+                return tuple([(place, 1 / largest[place]) for place in places])
+            case _:
+                return tuple([(place, -1 / largest[place]) for place in places])
+
+
+def make_rule(text: str) -> Rule:
+    """The rule of that name.
+
+    Raises:
+        AllocationError: there is none.
+    """
+    if text not in KNOWN_PLACEMENTS:
+        raise AllocationError(f"placement: expected one of {', '.join(KNOWN_PLACEMENTS)}, got {text!r}")
+    return Rule(text)
