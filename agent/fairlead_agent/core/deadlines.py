@@ -1,0 +1,91 @@
+"""What must happen later, by name, in a heap that forgets lazily."""
+
+import heapq
+from enum import Enum, unique
+from typing import Final
+
+from fairlead_proto.ids import TaskKey
+
+_STALE_COUNT_MIN: Final = 64
+"""Below this many abandoned entries, rebuilding the heap costs more than it saves."""
+
+
+@unique
+class Due(Enum):
+    """What a deadline is for. The value orders those of one millisecond."""
+
+    ESCALATE = 1
+    """A grace period is over."""
+    RUNTIME = 2
+    """A task has run for its longest time."""
+    SLOW_START = 3
+    """A launch that should be confirmed although its process does not run yet."""
+    RESEND = 4
+    """Statuses without acknowledgement."""
+    HEARTBEAT = 5
+    USAGE = 6
+    """A heartbeat has waited long enough for its figures."""
+    SANDBOX = 7
+    """The oldest sandbox has been kept for its time."""
+    LEAVE = 8
+    """An agent that leaves has waited long enough for its tasks."""
+
+
+DeadlineName = tuple[Due, TaskKey | None]
+
+
+class Deadlines:
+    """Named times in milliseconds, at most one for each name; setting, cancelling and popping cost O(log n)."""
+
+    __slots__ = ("_at", "_count", "_heap")
+
+    def __init__(self) -> None:
+        self._at: dict[DeadlineName, int] = {}
+        # The count breaks ties in the order in which deadlines were set, and keeps names from being compared.
+        self._heap: list[tuple[int, int, int, DeadlineName]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def __contains__(self, name: DeadlineName) -> bool:
+        return name in self._at
+
+    def at(self, name: DeadlineName) -> int | None:
+        """The time of a name; None if it is not set."""
+        return self._at.get(name)
+
+    def set(self, due: Due, at_ms: int, key: TaskKey | None = None) -> None:
+        """Set the time of a name; an earlier setting of the same name is void."""
+        name = (due, key)
+        if self._at.get(name) == at_ms:
+            return
+        self._at[name] = at_ms
+        self._count += 1
+        heapq.heappush(self._heap, (at_ms, due.value, self._count, name))
+        if len(self._heap) > 2 * len(self._at) + _STALE_COUNT_MIN:
+            self._drop_stale()
+
+    def cancel(self, due: Due, key: TaskKey | None = None) -> None:
+        """Drop a name; nothing happens if it is not set."""
+        self._at.pop((due, key), None)
+
+    def next_ms(self) -> int | None:
+        """The earliest time; None if nothing is set."""
+        heap, at = self._heap, self._at
+        while heap and at.get(heap[0][3]) != heap[0][0]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
+
+    def pop_due(self, now_ms: int) -> DeadlineName | None:
+        """Take away and give the earliest name that is due; None if none is."""
+        next_ms = self.next_ms()
+        if next_ms is None or next_ms > now_ms:
+            return None
+        name = heapq.heappop(self._heap)[3]
+        del self._at[name]
+        return name
+
+    def _drop_stale(self) -> None:
+        self._heap = [entry for entry in self._heap if self._at.get(entry[3]) == entry[0]]
+        heapq.heapify(self._heap)

@@ -1,0 +1,226 @@
+"""What happens to an agent: facts from the master, from the executor, from the disk, and the passing of time."""
+
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.task_state import Reason
+from fairlead_proto.tasks import TaskSpec, TaskUsage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStarted:
+    """The process has begun; always the first event. A boot id other than the recorded one ends every recorded task."""
+
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A deadline has passed; see ``AgentMachine.next_deadline_ms``."""
+
+
+# From the master. Each names the epoch of the master that said it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened:
+    """A stream to a master is open and nothing was said on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionClosed:
+    """The stream is gone; nothing of it will be reported after this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """The master accepted the registration."""
+
+    epoch: int
+    agent_id: AgentId
+    heartbeat_interval_ms: int
+
+
+@unique
+class RefusalCode(Enum):
+    """Why a master does not talk to this agent."""
+
+    INVALID = "INVALID"
+    OLD_EPOCH = "OLD_EPOCH"
+    SUPERSEDED = "SUPERSEDED"
+    TOO_SLOW = "TOO_SLOW"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrationRefused:
+    """The master refused the registration, or ended the session."""
+
+    epoch: int
+    code: RefusalCode
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOrder:
+    """One task to start, environment included."""
+
+    framework_id: FrameworkId
+    role: str
+    spec: TaskSpec
+
+    @property
+    def key(self) -> TaskKey:
+        """The task's name in the whole cluster."""
+        return self.framework_id, self.spec.task_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequested:
+    """The master wants these tasks started."""
+
+    epoch: int
+    orders: tuple[LaunchOrder, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchUnreadable:
+    """The master wants a task started whose description this agent cannot use."""
+
+    epoch: int
+    framework_id: FrameworkId
+    task_id: TaskId
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillOrder:
+    """One task to end."""
+
+    key: TaskKey
+    grace_period_ms: int
+    """0: the task's own."""
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillRequested:
+    """The master wants these tasks ended."""
+
+    epoch: int
+    orders: tuple[KillOrder, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusesAcknowledged:
+    """The master has, of each task, every status up to the number."""
+
+    epoch: int
+    items: tuple[tuple[TaskKey, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownRequested:
+    """The master wants this agent's tasks ended and the agent gone."""
+
+    epoch: int
+    reason: str
+
+
+# From the executor.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessStarted:
+    """The task's process runs."""
+
+    key: TaskKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessStartFailed:
+    """No process was made."""
+
+    key: TaskKey
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessExited:
+    """Every process of the task is gone."""
+
+    key: TaskKey
+    exit_code: int | None
+    signal: int | None
+    """None with exit_code None: nobody saw the end."""
+    is_out_of_memory: bool = False
+    message: str = ""
+    usage: TaskUsage | None = None
+    ended_ms: int = 0
+    """On the executor's clock; 0 if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorConnected:
+    """An executor is there; this is everything it knows."""
+
+    isolation: str
+    running: tuple[TaskKey, ...] = ()
+    ended: tuple[ProcessExited | ProcessStartFailed, ...] = ()
+    """Ends it has not been told to forget, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorLost:
+    """The executor died or was given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageMeasured:
+    """What each running task uses now."""
+
+    measurements: tuple[tuple[TaskKey, TaskUsage], ...]
+
+
+# From the host.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxesFound:
+    """Every sandbox on disk at the start, in no order."""
+
+    keys: tuple[TaskKey, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskMeasured:
+    """Space of the file system that holds the sandboxes."""
+
+    total_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveRequested:
+    """Whoever runs the agent wants it to end."""
+
+    is_stopping_tasks: bool
+    """Else they run on and the next agent of this work directory adopts them."""
+    reason: str
+
+
+MasterEvent = (
+    Registered
+    | RegistrationRefused
+    | LaunchRequested
+    | LaunchUnreadable
+    | KillRequested
+    | StatusesAcknowledged
+    | ShutdownRequested
+)
+ExecutorEvent = (
+    ExecutorConnected | ExecutorLost | ProcessStarted | ProcessStartFailed | ProcessExited | UsageMeasured
+)
+HostEvent = AgentStarted | SandboxesFound | DiskMeasured | LeaveRequested
+Event = Tick | SessionOpened | SessionClosed | MasterEvent | ExecutorEvent | HostEvent

@@ -1,0 +1,58 @@
+"""What the agent writes down, in the order in which it happened.
+
+The journal of these records is the agent's memory: replaying it gives back every task, every status not yet
+acknowledged and the history that keeps a task from being started twice. Environments are not in it, because they hold
+secrets and a task is started once.
+"""
+
+from dataclasses import dataclass
+
+from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
+from fairlead_proto.tasks import TaskSpec, TaskStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityTaken:
+    """Who this agent is, on which boot of its host, and the newest master it has seen. The last one counts."""
+
+    agent_id: AgentId
+    """Empty until a master has given one."""
+    boot_id: str
+    incarnation: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLaunched:
+    """The agent has taken this task and is about to start it."""
+
+    framework_id: FrameworkId
+    role: str
+    spec: TaskSpec
+    """Its environment is empty."""
+    launched_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusMade:
+    """The task moved to this state; the status is owed to the master until acknowledged."""
+
+    status: TaskStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusesAccepted:
+    """The master has every status of the task up to this sequence number."""
+
+    key: TaskKey
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRemembered:
+    """A task that is over and fully acknowledged; written by compaction in place of its whole story."""
+
+    status: TaskStatus
+
+
+Record = IdentityTaken | TaskLaunched | StatusMade | StatusesAccepted | TaskRemembered

@@ -1,0 +1,139 @@
+"""Everything an agent knows: plain, mutable, and changed only inside ``AgentMachine.step``."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairlead_agent.core import limits
+from fairlead_agent.core.deadlines import Deadlines
+from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
+from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.tasks import TaskSpec, TaskStatus, TaskUsage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """What does not change while the agent runs."""
+
+    hostname: str
+    total: Vector
+    kinds: ResourceKinds = field(default_factory=ResourceKinds)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    sandbox_retention_ms: int = limits.SANDBOX_RETENTION_MS
+    sandbox_count_max: int = limits.SANDBOX_COUNT_MAX
+    sandbox_bytes_max: int = limits.SANDBOX_BYTES_MAX
+    history_count_max: int = limits.HISTORY_COUNT_MAX
+
+
+@dataclass(slots=True, kw_only=True)
+class Kill:
+    """Why and since when a task is being ended."""
+
+    reason: Reason
+    requested_ms: int
+    is_forced: bool = False
+    """SIGKILL has been sent."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LiveTask:
+    """A task this agent has taken and that is not over."""
+
+    framework_id: FrameworkId
+    role: str
+    spec: TaskSpec
+    """Without its environment."""
+    launched_ms: int
+    state: TaskState = TaskState.STARTING
+    """STAGING is the master's: whatever is here has arrived."""
+    latest: TaskStatus | None = None
+    started_ms: int | None = None
+    """When its process was first seen running."""
+    is_ordered: bool = False
+    """StartProcess was given."""
+    kill: Kill | None = None
+    usage: TaskUsage | None = None
+    """Latest measurement."""
+    is_usage_new: bool = False
+    """Not yet in a heartbeat."""
+
+    @property
+    def sequence(self) -> int:
+        """Number of the latest status; 0 before the first."""
+        return self.latest.sequence if self.latest else 0
+
+    @property
+    def key(self) -> TaskKey:
+        """The task's name in the whole cluster."""
+        return self.framework_id, self.spec.task_id
+
+
+@dataclass(slots=True, kw_only=True)
+class Outbox:
+    """Statuses of one task that the master has not acknowledged, oldest first; never empty."""
+
+    statuses: list[TaskStatus] = field(default_factory=list)
+    resend_delay_ms: int = limits.RESEND_FIRST_MS
+
+
+@dataclass(slots=True, kw_only=True)
+class Sandbox:
+    """The sandbox of a task that is over."""
+
+    ended_ms: int
+    size_bytes: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Leave:
+    """The agent is on its way out."""
+
+    is_refused: bool
+    """A master wants it so."""
+    is_stopping_tasks: bool
+    reason: str
+    is_over: bool = False
+    """Nothing is left to wait for."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AgentState:
+    """The whole state. A key is in ``live`` or in ``over`` or unknown, never in both."""
+
+    agent_id: AgentId = field(default=AgentId(""))
+    boot_id: str = ""
+    incarnation: int = 0
+    epoch: int = 0
+    """Highest seen."""
+    isolation: str = ""
+
+    is_session_open: bool = False
+    is_registered: bool = False
+    heartbeat_interval_ms: int = 0
+    is_executor_connected: bool = False
+    had_executor: bool = False
+    """An executor was connected since this process began."""
+    leave: Leave | None = None
+
+    live: dict[TaskKey, LiveTask] = field(default_factory=dict)
+    over: dict[TaskKey, TaskStatus] = field(default_factory=dict)
+    """The final status of each task that is over and remembered."""
+    history: OrderedDict[TaskKey, None] = field(default_factory=OrderedDict)
+    """Those of ``over`` that are fully acknowledged, oldest first; bounded."""
+    outboxes: dict[TaskKey, Outbox] = field(default_factory=dict)
+    held: list[TaskStatus] = field(default_factory=list)
+    """To be sent once the master has answered the registration, which did not contain them."""
+    unordered: dict[TaskKey, TaskSpec] = field(default_factory=dict)
+    """Live tasks that wait for an executor, environment included: the only place that holds one."""
+    sandboxes: OrderedDict[TaskKey, Sandbox] = field(default_factory=OrderedDict)
+    """Of tasks that are over, oldest end first; a key in ``over`` but not here has had its sandbox removed."""
+    sandbox_bytes: int = 0
+    """The sum over ``sandboxes``."""
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    usage_ms: int = 0
+    """When usage was last measured; 0 if never."""
+    cpu_time_ms: dict[TaskKey, int] = field(default_factory=dict)
+    """Of each measured live task at that time."""
+    used_cpus_milli: int = 0
+    """Over the time between the last two measurements."""

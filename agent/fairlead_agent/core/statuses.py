@@ -1,0 +1,155 @@
+"""Statuses: made when a task moves, kept until acknowledged, sent again with growing pauses.
+
+Sequence numbers of a task start at 1 and have no gaps, so the master needs one number to know what it has, and the
+acknowledgement of a number covers all before it. The pause doubles from ``RESEND_FIRST_MS`` to ``RESEND_MAX_MS`` for
+each task by itself, and starts anew with every session.
+"""
+
+from dataclasses import replace
+
+from fairlead_agent.core import limits
+from fairlead_agent.core.deadlines import Due
+from fairlead_agent.core.records import StatusesAccepted, StatusMade
+from fairlead_agent.core.state import AgentState, LiveTask, Outbox
+from fairlead_agent.core.step import Step
+from fairlead_proto.ids import AgentId, TaskKey
+from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
+from fairlead_proto.tasks import TaskStatus, TaskUsage
+
+
+def move(
+    step: Step,
+    task: LiveTask,
+    state: TaskState,
+    *,
+    reason: Reason = Reason.NONE,
+    message: str = "",
+    exit_code: int | None = None,
+    signal: int | None = None,
+    usage: TaskUsage | None = None,
+) -> None:
+    """Move a live task and report it.
+
+    Raises:
+        AssertionError: the table does not allow the move.
+    """
+    assert can_move(task.state, state), f"task {task.key}: {task.state} -> {state}"
+    task.state = state
+    status = TaskStatus(
+        framework_id=task.framework_id,
+        task_id=task.spec.task_id,
+        agent_id=step.state.agent_id,
+        sequence=task.sequence + 1,
+        state=state,
+        reason=reason,
+        message=message,
+        timestamp_ms=step.now_ms,
+        exit_code=exit_code,
+        signal=signal,
+        usage=usage,
+    )
+    task.latest = status
+    _report(step, status)
+
+
+def report_unmoved(step: Step, task: LiveTask) -> None:
+    """Report the state of a live task that has no status yet."""
+    assert task.latest is None, f"task {task.key}: has a status already"
+    task.latest = report_first(step, task.key, task.state)
+
+
+def report_first(
+    step: Step, key: TaskKey, state: TaskState, reason: Reason = Reason.NONE, message: str = ""
+) -> TaskStatus:
+    """Report the first status of a task, one that lives or one that this agent will never start."""
+    framework_id, task_id = key
+    status = TaskStatus(
+        framework_id=framework_id,
+        task_id=task_id,
+        agent_id=step.state.agent_id,
+        sequence=1,
+        state=state,
+        reason=reason,
+        message=message,
+        timestamp_ms=step.now_ms,
+    )
+    _report(step, status)
+    return status
+
+
+def _report(step: Step, status: TaskStatus) -> None:
+    """Write ``status`` down, keep it until acknowledged, and send it."""
+    if is_terminal(status.state):
+        step.state.over[status.key] = status
+    step.write(StatusMade(status=status))
+    outbox = step.state.outboxes.get(status.key)
+    if outbox is None:
+        outbox = step.state.outboxes[status.key] = Outbox()
+    outbox.statuses.append(status)
+    _send(step, status.key, outbox, (status,))
+
+
+def repeat(step: Step, status: TaskStatus) -> None:
+    """Send a status again although the master may have acknowledged it: it asks as if it had not."""
+    outbox = step.state.outboxes.get(status.key)
+    if outbox is None:
+        # Not written down: should the agent restart before the answer, the master will ask again.
+        outbox = step.state.outboxes[status.key] = Outbox(statuses=[status])
+    _send(step, status.key, outbox, tuple(outbox.statuses))
+
+
+def repeat_due(step: Step, key: TaskKey) -> None:
+    """Send again what is unacknowledged of one task, and wait twice as long the next time."""
+    outbox = step.state.outboxes[key]
+    outbox.resend_delay_ms = min(2 * outbox.resend_delay_ms, limits.RESEND_MAX_MS)
+    _send(step, key, outbox, tuple(outbox.statuses))
+
+
+def _send(step: Step, key: TaskKey, outbox: Outbox, statuses: tuple[TaskStatus, ...]) -> None:
+    state = step.state
+    if state.is_registered:
+        step.statuses.extend(statuses)
+        # One deadline for all statuses of a task: a new one does not put off the resend of an older one.
+        if (Due.RESEND, key) not in state.deadlines:
+            schedule_resend(state, key, outbox, step.now_ms)
+    elif state.is_session_open:
+        state.held.extend(statuses)
+
+
+def schedule_resend(state: AgentState, key: TaskKey, outbox: Outbox, now_ms: int) -> None:
+    """Set when the statuses of ``key`` are sent again unless acknowledged before."""
+    at_ms = now_ms + outbox.resend_delay_ms
+    at_ms += -at_ms % limits.RESEND_GRID_MS
+    state.deadlines.set(Due.RESEND, at_ms, key)
+
+
+def acknowledge(step: Step, key: TaskKey, sequence: int) -> None:
+    """Drop the statuses of ``key`` up to ``sequence``. Late, repeated and unknown acknowledgements change nothing."""
+    state = step.state
+    outbox = state.outboxes.get(key)
+    if outbox is None or outbox.statuses[0].sequence > sequence:
+        return
+    # A number beyond what was made covers what was made, and nothing that comes after.
+    sequence = min(sequence, outbox.statuses[-1].sequence)
+    outbox.statuses = [status for status in outbox.statuses if status.sequence > sequence]
+    step.write(StatusesAccepted(key=key, sequence=sequence))
+    if not outbox.statuses:
+        del state.outboxes[key]
+        state.deadlines.cancel(Due.RESEND, key)
+        if key in state.over:
+            remember(state, key, step.settings.history_count_max)
+
+
+def remember(state: AgentState, key: TaskKey, history_count_max: int) -> None:
+    """Put a task that is over and acknowledged into the bounded history; the oldest is forgotten for it."""
+    state.history[key] = None
+    if len(state.history) > history_count_max:
+        forgotten, _ = state.history.popitem(last=False)
+        del state.over[forgotten]
+
+
+def readdress(state: AgentState, agent_id: AgentId) -> None:
+    """Put the agent's new id into what is unacknowledged: acknowledgements find their way back by it."""
+    for outbox in state.outboxes.values():
+        outbox.statuses = [replace(status, agent_id=agent_id) for status in outbox.statuses]
+    state.held = [replace(status, agent_id=agent_id) for status in state.held]
