@@ -10,7 +10,7 @@ All vectors of one master have the same length; mixing lengths is a bug.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final
 
 from fairlead_proto.limits import QUANTITY_MAX
@@ -174,7 +174,7 @@ def parse_milli(name: str, text: str) -> int:
     """
     try:
         milli = Decimal(text.strip()) * 1000
-    except InvalidOperation:
+    except ArithmeticError:  # Not a number, or an exponent beyond what decimals hold.
         raise ResourceError(f"{name}: expected a number such as 1.5, got {text!r}") from None
     if not milli.is_finite() or milli < 0:
         raise ResourceError(f"{name}: expected a finite number that is not negative, got {text!r}")
@@ -195,7 +195,10 @@ def parse_bytes(name: str, text: str) -> int:
     unit = _BYTE_UNITS.get(match.group(2).upper()) if match else None
     if match is None or unit is None:
         raise ResourceError(f"{name}: expected bytes such as 512MiB or 8GiB, got {text!r}")
-    amount = Decimal(match.group(1)) * unit
+    try:
+        amount = Decimal(match.group(1)) * unit
+    except ArithmeticError:  # An exponent beyond what decimals hold.
+        amount = Decimal("inf")
     if amount > QUANTITY_MAX:
         raise ResourceError(f"{name}: expected at most {QUANTITY_MAX} bytes (2^53), got {text!r}")
     return int(amount)
@@ -203,7 +206,9 @@ def parse_bytes(name: str, text: str) -> int:
 
 def format_milli(amount: int) -> str:
     """Thousandths as the shortest decimal: 1500 is ``1.5``."""
-    return f"{amount / 1000:.3f}".rstrip("0").rstrip(".")
+    # Not by a float: above 2^52 / 1000 it no longer tells neighbouring thousandths apart.
+    whole, thousandths = divmod(abs(amount), 1000)
+    return f"{'-' if amount < 0 else ''}{whole}.{thousandths:03}".rstrip("0").rstrip(".")
 
 
 def format_bytes(amount: int) -> str:
