@@ -321,9 +321,11 @@ def _started(paths: ExecutorPaths, options: ExecutorOptions) -> tuple[socket.soc
 
 async def _exit_status(pid: int) -> int:
     """Wait for the end of an executor that has hung up, and give its status (negative: the signal that ended it)."""
-    while (status := _reaped(pid)) is None:
+    while True:
+        status = _reaped(pid)
+        if status is not None:
+            return status
         await asyncio.sleep(_RETRY_INTERVAL_S / 10)
-    return status
 
 
 def _reaped(pid: int) -> int | None:

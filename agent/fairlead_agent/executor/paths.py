@@ -3,8 +3,6 @@
 Paths are plain strings: importing pathlib costs the executor as much as the rest of its start.
 """
 
-# ruff: noqa: PTH - plain os calls, see above
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -36,7 +36,8 @@ class Measurement(NamedTuple):
     mem_bytes: int = 0
     """In use now, without page cache that can be dropped; 0 when over."""
     mem_peak_bytes: int = 0
-    """Highest seen. Without cgroups: of its largest process, or of all when measured while it ran."""
+    """Highest seen; 0 if not known. Without cgroups: of all processes when measured while it ran, else of the largest
+    one it waited for, unless that is smaller than the executor itself."""
     mem_limit_bytes: int = 0
     """0 where no limit is enforced."""
     sandbox_bytes: int = 0

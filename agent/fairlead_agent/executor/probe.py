@@ -1,0 +1,60 @@
+"""Chooses the isolation: the best that works here, or the one that was asked for."""
+
+import os
+import zlib
+from typing import Final
+
+from fairlead_agent.executor.cgroup_tree import CgroupPlaces, read_places
+from fairlead_agent.executor.cgroup_v1 import CgroupV1
+from fairlead_agent.executor.cgroup_v2 import CgroupV2
+from fairlead_agent.executor.isolation import Isolation, IsolationError
+from fairlead_agent.executor.no_isolation import NoIsolation
+
+CHOICES: Final = ("auto", "cgroup v2", "cgroup v1", "none")
+_NOT_ENFORCED: Final = "cpu and memory limits are not enforced"
+
+
+def choose(wanted: str, *, parent: str, work_dir: str, agent_pid: int) -> Isolation:
+    """Give the isolation to use.
+
+    Args:
+        wanted: one of CHOICES.
+        parent: group to work in, from the root of each hierarchy; empty is the executor's own.
+        work_dir: distinguishes the groups of several agents in one parent.
+        agent_pid: the agent that started us, or 0.
+
+    Raises:
+        IsolationError: ``wanted`` is unknown, or is not "auto" and does not work here.
+    """
+    if wanted not in CHOICES:
+        raise IsolationError(f"isolation: expected one of {', '.join(CHOICES)}, got {wanted!r}")
+    if wanted == "none":
+        return NoIsolation(f"{_NOT_ENFORCED}: isolation none was asked for")
+    name = share_name(work_dir)
+    places = _places()
+    reasons = []
+    for choice in CHOICES[1:3]:
+        if wanted not in {"auto", choice}:
+            continue
+        try:
+            if choice == "cgroup v2":
+                return CgroupV2(places, parent=parent, name=name, agent_pid=agent_pid)
+            return CgroupV1(places, parent=parent, name=name)
+        except IsolationError as error:
+            reasons.append(str(error))
+    if wanted != "auto":
+        raise IsolationError(reasons[0])
+    return NoIsolation(f"{_NOT_ENFORCED} ({'; '.join(reasons)})")
+
+
+def share_name(work_dir: str) -> str:
+    """Give the name of the groups of the agent with that work directory, below the parent."""
+    return f"fairlead/{zlib.crc32(os.fsencode(work_dir)):08x}"
+
+
+def _places() -> CgroupPlaces:
+    with (
+        open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts,
+        open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as groups,
+    ):
+        return read_places(mounts.read(), groups.read())

@@ -1,0 +1,71 @@
+"""Ends what a dead executor left running, before its successor takes up work.
+
+A process belongs to a dead executor's task if it is in one of its groups, or is the recorded main process or in that
+one's session, or was started with that task's sandbox in its environment.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from fairlead_agent.executor import cgroup_tree
+from fairlead_agent.executor.journal import Recorded
+from fairlead_agent.executor.no_isolation import SANDBOX_VARIABLE
+from fairlead_agent.executor.processes import all_pids, descendants_of, environment_of, kill_exactly, stat_of
+from fairlead_agent.executor.protocol import Exited, Measurement
+
+_DEADLINE_S: Final = 10.0
+"""A killed process is gone in milliseconds. One that hangs in the kernel may never be, and must not keep a host away."""
+
+_ROUND_INTERVAL_S: Final = 0.01
+
+
+def boot_id() -> str:
+    """Give the identity of the host's present run; empty where it cannot be read."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def end_leftovers(running: Sequence[Recorded], directories: Sequence[str]) -> int:
+    """Kill all that is left of ``running`` and of the groups in ``directories``; give how many could not be killed."""
+    deadline = time.monotonic() + _DEADLINE_S
+    while True:
+        left = _left(running)
+        for pid, start_ticks in left:
+            kill_exactly(pid, start_ticks)
+        is_clean = cgroup_tree.sweep(directories)
+        if (not left and is_clean) or time.monotonic() > deadline:
+            return len(left)
+        time.sleep(_ROUND_INTERVAL_S)
+
+
+def lost(recorded: Recorded, *, why: str, now_ms: int) -> Exited:
+    """Give what is reported of a task whose end nobody saw."""
+    return Exited(recorded.key, None, None, False, why, Measurement(), now_ms)
+
+
+def _left(running: Sequence[Recorded]) -> list[tuple[int, int]]:
+    """Give pid and start of every living process of these tasks."""
+    if not running:
+        return []
+    mains = {recorded.pid: recorded.start_ticks for recorded in running if recorded.pid}
+    sandboxes = {os.fsencode(recorded.sandbox) for recorded in running}
+    alive = [
+        pid
+        for pid, start_ticks in mains.items()
+        if (stat := stat_of(pid)) is not None and stat.start_ticks == start_ticks
+    ]
+    found = descendants_of(alive)
+    for pid in all_pids():
+        stat = stat_of(pid)
+        if stat is None or pid == os.getpid():
+            continue
+        # Only a session whose leader is surely ours is ours: the number of a dead leader may be somebody else's now.
+        if stat.session_id in alive or environment_of(pid).get(SANDBOX_VARIABLE) in sandboxes:
+            found.append(pid)
+    stats = ((pid, stat_of(pid)) for pid in dict.fromkeys(found))
+    return [(pid, stat.start_ticks) for pid, stat in stats if stat is not None and stat.state not in "ZX"]

@@ -1,0 +1,371 @@
+"""The executor's one loop: commands in, processes started, watched and ended, events out.
+
+One thread, so that it may change its own working directory and group around a spawn. Nothing in the loop waits: pipes
+and sockets do not block, and what needs time (processes that do not die, groups the kernel still holds) is looked at
+again in a later turn. Each turn does a bounded piece of every kind of work, so that no task holds up another one.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import select
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fairlead_agent.executor.agent_link import AgentLink, complain
+from fairlead_agent.executor.isolation import Isolation, IsolationError
+from fairlead_agent.executor.journal import Journal, Recorded
+from fairlead_agent.executor.launch import Launcher, LaunchFailed
+from fairlead_agent.executor.main import EXIT_LOCKED
+from fairlead_agent.executor.paths import ExecutorPaths
+from fairlead_agent.executor.probe import choose
+from fairlead_agent.executor.processes import stat_of
+from fairlead_agent.executor.protocol import (
+    PROTOCOL_VERSION,
+    Command,
+    Event,
+    Exited,
+    Forget,
+    Hello,
+    KillAll,
+    MeasureUsage,
+    Shutdown,
+    Signal,
+    Start,
+    Started,
+    StartFailed,
+    Usage,
+)
+from fairlead_agent.executor.recovery import boot_id, end_leftovers, lost
+from fairlead_agent.executor.running import Ending, RunningTask
+from fairlead_proto.ids import TaskKey
+from fairlead_proto.task_state import Reason
+
+EXIT_FAILED: Final = 1
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+
+_COMMANDS_PER_TURN: Final = 32
+"""A start takes about 200 µs: this many delay the output and the ends of other tasks by some 6 ms."""
+
+_REPEAT_INTERVAL_MS: Final = 20
+"""Until what is being killed is looked at again. Mostly SIGCHLD comes earlier."""
+
+
+class Server:
+    """The state of the loop."""
+
+    def __init__(self, isolation: Isolation, journal: Journal, settings: Mapping[str, Any]) -> None:
+        self._isolation = isolation
+        self._journal = journal
+        self._launcher = Launcher(isolation, path=settings["path"])
+        self._alone_timeout_ms: int = settings["alone_timeout_ms"]
+        self._epoll = select.epoll()
+        self._listener: socket.socket | None = None
+        self._link: AgentLink | None = None
+        self._tasks: dict[TaskKey, RunningTask] = {}
+        self._by_pid: dict[int, RunningTask] = {}
+        self._by_pipe: dict[int, RunningTask] = {}
+        self._ending: dict[TaskKey, RunningTask] = {}
+        self._removable: list[RunningTask] = []
+        """Over and reported; their groups are still held by the kernel."""
+        self._commands: deque[Command] = deque()
+        self._events: list[Event] = []
+        self._group_count = 0
+        self._is_ending = False
+        self._alone_since_ms = _monotonic_ms()
+        self._wakeup, wakeup_writer = os.pipe()
+        for end in (self._wakeup, wakeup_writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self._commands.append(Shutdown(kill_tasks=True)))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self._epoll.register(self._wakeup, select.EPOLLIN)
+
+    def listen(self, listener: socket.socket, first: socket.socket | None) -> None:
+        """Serve agents that connect to ``listener``, and at once the one that started us."""
+        listener.setblocking(False)
+        self._listener = listener
+        self._epoll.register(listener.fileno(), select.EPOLLIN)
+        if first is not None:
+            self._greet(first)
+
+    def run(self) -> None:
+        """Work until told to end, or alone for too long."""
+        while not self._is_over():
+            for descriptor, _ in self._epoll.poll(self._timeout_s()):
+                self._serve(descriptor)
+            self._turn()
+
+    def close(self) -> None:
+        """Hang up and give back the groups."""
+        if self._link is not None:
+            self._link.close()
+        for _ in range(50):
+            self._remove_groups()
+            if not self._removable:
+                break
+            time.sleep(_REPEAT_INTERVAL_MS / 1000)
+        self._isolation.close()
+
+    def _is_over(self) -> bool:
+        if self._tasks or self._commands:
+            self._alone_since_ms = _monotonic_ms()
+            return False
+        if self._link is not None and self._link.is_open:
+            self._alone_since_ms = _monotonic_ms()
+        return self._is_ending or _monotonic_ms() - self._alone_since_ms >= self._alone_timeout_ms
+
+    def _timeout_s(self) -> float | None:
+        if self._commands:
+            return 0
+        if self._ending or self._removable:
+            return _REPEAT_INTERVAL_MS / 1000
+        if self._tasks or (self._link is not None and self._link.is_open):
+            return None
+        return max(self._alone_since_ms + self._alone_timeout_ms - _monotonic_ms(), 0) / 1000
+
+    def _serve(self, descriptor: int) -> None:
+        """React to one ready descriptor. One that was closed earlier in this turn is no longer known."""
+        task = self._by_pipe.get(descriptor)
+        if task is not None:
+            if task.pump(descriptor):
+                return
+            del self._by_pipe[descriptor]
+        elif self._link is not None and descriptor == self._link.descriptor and self._link.is_open:
+            self._commands.extend(self._link.receive())
+            self._link.flush()
+        elif self._listener is not None and descriptor == self._listener.fileno():
+            with contextlib.suppress(OSError):
+                self._greet(self._listener.accept()[0])
+        elif descriptor == self._wakeup:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wakeup, 4096)
+            self._reap()
+
+    def _greet(self, connection: socket.socket) -> None:
+        """Take a new agent for the only one; an older connection of a dead or stuck agent is closed."""
+        if self._link is not None:
+            self._link.close()
+        self._events.clear()  # the Hello says all of it
+        self._link = AgentLink(connection, self._epoll)
+        running = tuple(task.started for task in self._tasks.values())
+        ended = tuple(self._journal.ended.values())
+        isolation = self._isolation
+        self._link.send(
+            [Hello(PROTOCOL_VERSION, os.getpid(), isolation.name, isolation.note, running, ended)]
+        )
+
+    def _turn(self) -> None:
+        starts: list[Start] = []
+        forgotten: list[TaskKey] = []
+        for _ in range(min(len(self._commands), _COMMANDS_PER_TURN)):
+            if starts and not isinstance(self._commands[0], Start):
+                break  # what follows a start may be about it
+            command = self._commands.popleft()
+            match command:
+                case Start():
+                    starts.append(command)
+                case Forget(key):
+                    forgotten.append(key)
+                case _:
+                    self._obey(command)
+        self._record(forgotten=forgotten)
+        if starts:
+            self._start_all(starts)
+        ended = self._finish_ended()
+        self._record(ends=ended)
+        self._events += ended
+        self._remove_groups()
+        if self._events and self._link is not None and self._link.is_open:
+            self._link.send(self._events)
+        self._events = []
+
+    def _start_all(self, starts: list[Start]) -> None:
+        """Start what is not known yet: written down before, so that a successor finds it, and after, with its pid."""
+        new: dict[TaskKey, Start] = {}
+        for start in starts:
+            if start.key not in self._tasks and start.key not in self._journal.ended:
+                new.setdefault(start.key, start)
+        failures: list[StartFailed] = []
+        try:
+            self._journal.record(starts=[Recorded(start.key, start.sandbox, 0, 0) for start in new.values()])
+        except OSError as error:
+            message = f"cannot write down what is started: {error}"
+            failures = [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in new]
+            new = {}
+        for start in new.values():
+            try:
+                self._launch(start)
+            except LaunchFailed as failure:
+                failures.append(StartFailed(start.key, failure.reason, failure.message))
+        pids = [
+            Recorded(key, start.sandbox, self._tasks[key].started.pid, self._tasks[key].started.start_ticks)
+            for key, start in new.items()
+            if key in self._tasks
+        ]
+        self._record(starts=pids, ends=failures)
+        self._events += self._answers(starts)
+
+    def _record(
+        self,
+        *,
+        forgotten: Sequence[TaskKey] = (),
+        starts: Sequence[Recorded] = (),
+        ends: Sequence[Exited | StartFailed] = (),
+    ) -> None:
+        """Write down what has happened. It has happened even if the disk is full: the journal catches up later."""
+        try:
+            self._journal.record(forgotten=forgotten, starts=starts, ends=ends)
+        except OSError as error:
+            complain(f"journal: {error}")
+
+    def _answers(self, starts: list[Start]) -> list[Event]:
+        answers: list[Event] = []
+        for start in starts:
+            task = self._tasks.get(start.key)
+            answers.append(task.started if task is not None else self._journal.ended[start.key])
+        return answers
+
+    def _launch(self, start: Start) -> None:
+        self._group_count += 1
+        launched = self._launcher.launch(start, f"t{self._group_count}")
+        stat = stat_of(launched.pid)
+        assert stat is not None, f"our own child {launched.pid} is not reaped yet, so it has a stat"
+        task = RunningTask(start, launched, Started(start.key, launched.pid, stat.start_ticks))
+        self._tasks[start.key] = self._by_pid[launched.pid] = task
+        for stream in task.streams:
+            self._by_pipe[stream.read_end] = task
+            self._epoll.register(stream.read_end, select.EPOLLIN)
+
+    def _obey(self, command: Signal | KillAll | MeasureUsage | Shutdown) -> None:
+        match command:
+            case Signal(key, number):
+                if (task := self._tasks.get(key)) is not None:
+                    task.signal(number)
+            case KillAll(key):
+                if (task := self._tasks.get(key)) is not None:
+                    self._isolation.refresh()
+                    task.kill()
+            case MeasureUsage():
+                self._isolation.refresh()
+                self._events.append(Usage(tuple((key, task.measure()) for key, task in self._tasks.items())))
+            case Shutdown(kill_tasks):
+                self._is_ending = True
+                self._isolation.refresh()
+                for task in self._tasks.values() if kill_tasks else ():
+                    task.kill()
+
+    def _reap(self) -> None:
+        """Collect every child that has ended: main processes, and orphans that became ours."""
+        while True:
+            try:
+                pid, status, rusage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            task = self._by_pid.pop(pid, None)
+            if task is not None:
+                task.end(Ending(os.waitstatus_to_exitcode(status), rusage, _monotonic_ms()))
+                self._ending[task.key] = task
+
+    def _finish_ended(self) -> list[Exited]:
+        """Kill what is left of tasks whose main process has ended, and give the reports of those that are gone."""
+        if not self._ending:
+            return []
+        self._isolation.refresh()
+        done = [task for task in self._ending.values() if task.is_gone(_monotonic_ms())]
+        for task in done:
+            for stream in task.streams:
+                self._by_pipe.pop(stream.read_end, None)
+            del self._ending[task.key], self._tasks[task.key]
+            self._removable.append(task)
+        return [task.finish(int(time.time() * 1000)) for task in done]
+
+    def _remove_groups(self) -> None:
+        if self._removable:
+            self._removable = [task for task in self._removable if not task.group.remove()]
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def serve(settings: Mapping[str, Any]) -> int:
+    """Be the executor of one work directory; gives the process's exit status.
+
+    Args:
+        settings: work_dir, isolation, cgroup_parent, path, alone_timeout_ms, agent_pid. Stdin is the first connection
+            of the agent, stderr the log.
+    """
+    paths = ExecutorPaths(settings["work_dir"])
+    first = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.close(null)
+    lock = os.open(paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return EXIT_LOCKED
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
+    os.chdir("/")
+    if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        complain("expected to become the reaper of orphans (prctl), was refused")
+        return EXIT_FAILED
+    try:
+        isolation, journal = _prepared(paths, settings)
+    except (IsolationError, OSError, ValueError) as error:
+        complain(str(error))
+        return EXIT_FAILED
+    _serve_until_over(Server(isolation, journal, settings), paths, first)
+    journal.close()
+    return 0
+
+
+def _serve_until_over(server: Server, paths: ExecutorPaths, first: socket.socket) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(paths.socket)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, paths.socket_address() as address:
+        listener.bind(address)
+        os.chmod(paths.socket, 0o600)
+        listener.listen(8)
+        server.listen(listener, first)
+        try:
+            server.run()
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(paths.socket)
+            server.close()
+
+
+def _prepared(paths: ExecutorPaths, settings: Mapping[str, Any]) -> tuple[Isolation, Journal]:
+    """End what a dead predecessor left, and have isolation and journal ready."""
+    journal = Journal(paths.journal)
+    running = list(journal.running.values())
+    is_same_boot = journal.boot_id == boot_id()
+    if is_same_boot:
+        end_leftovers(running, journal.directories)
+    isolation = choose(
+        settings["isolation"],
+        parent=settings["cgroup_parent"],
+        work_dir=paths.work_dir,
+        agent_pid=settings["agent_pid"],
+    )
+    why = (
+        "the executor that ran it died, and what was left of it was killed"
+        if is_same_boot
+        else "the host was restarted"
+    )
+    now_ms = int(time.time() * 1000)
+    journal.open(boot_id=boot_id(), directories=list(isolation.directories))
+    journal.record(ends=[lost(recorded, why=why, now_ms=now_ms) for recorded in running])
+    return isolation, journal
