@@ -8,11 +8,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, unique
-from functools import cache
+from functools import lru_cache
+from typing import Final
 
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import Reason, TaskState
+
+PATTERNS_KEPT: Final = 1_000
+"""Compiled patterns of constraints. Frameworks bring them, so there must be a bound; one costs some KiB."""
 
 
 @unique
@@ -58,7 +62,7 @@ class Constraint:
         return f"{self.attribute}{words[self.operator]}{'|'.join(self.values)}"
 
 
-@cache
+@lru_cache(maxsize=PATTERNS_KEPT)
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text)
 
