@@ -53,11 +53,14 @@ class JobRecord:
     ideal_ms: int
     """Its completion if nothing waits and launches are free: the longest task of each stage, summed."""
     tasks: tuple[TaskRecord, ...]
+    """Those that were handed in."""
+    withheld: int = 0
+    """Tasks never handed in: one of an earlier stage did not finish, or the run was cut short before."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether all its tasks are."""
-        return all(task.is_finished for task in self.tasks)
+        """Whether all its tasks were handed in and finished."""
+        return not self.withheld and all(task.is_finished for task in self.tasks)
 
     @property
     def finished_ms(self) -> int:
@@ -110,5 +113,5 @@ class RunRecord:
 
     @property
     def tasks(self) -> list[TaskRecord]:
-        """All tasks, by job."""
+        """All tasks that were handed in, by job."""
         return [task for job in self.jobs for task in job.tasks]

@@ -101,7 +101,7 @@ class FairnessReport:
     tasks_lost: int
     """Of them, LOST, GONE, DROPPED or UNREACHABLE after the last attempt."""
     tasks_unended: int
-    """Not seen to end: the run was cut short."""
+    """Not seen to end, or never handed in: the run was cut short, or an earlier stage of the job did not finish."""
     retries: int
     """Attempts beyond the first, over all tasks."""
     makespan_ms: int
@@ -144,6 +144,7 @@ def build_report(run: RunRecord) -> FairnessReport:
     tasks = run.tasks
     jobs = [job for job in run.jobs if job.is_finished]
     ended = [task for task in tasks if task.is_finished]
+    withheld = sum(job.withheld for job in run.jobs)
     summary = sweep_shares(tasks, run.agents)
     start_ms, end_ms = _bounds(run)
     users = _user_reports(run, summary)
@@ -153,11 +154,11 @@ def build_report(run: RunRecord) -> FairnessReport:
         is_complete=run.is_complete,
         jobs=len(run.jobs),
         jobs_finished=len(jobs),
-        tasks=len(tasks),
+        tasks=len(tasks) + withheld,
         tasks_finished=len(ended),
         tasks_failed=sum(task.state in _FAILED for task in tasks),
         tasks_lost=sum(task.state in _LOST for task in tasks),
-        tasks_unended=sum(task.state not in _FAILED and not task.is_finished for task in tasks),
+        tasks_unended=withheld + sum(task.state not in _FAILED and not task.is_finished for task in tasks),
         retries=sum(max(0, task.attempts - 1) for task in tasks),
         makespan_ms=end_ms - start_ms,
         completion_ms=spread([completion_ms(job) for job in jobs]),
@@ -308,7 +309,7 @@ def _user_report(
     return UserReport(
         user=user,
         jobs=len(jobs),
-        tasks=len(tasks),
+        tasks=len(tasks) + sum(job.withheld for job in jobs),
         finished_jobs=len(finished),
         mean_completion_ms=_mean([completion_ms(job) for job in finished]) or 0.0,
         mean_slowdown=_mean([slowdown(job) for job in finished]) or 0.0,
