@@ -6,7 +6,7 @@ Plain records without behaviour of their own beyond sums: the allocator alone ch
 from dataclasses import dataclass, field
 
 from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.placement import Shape
+from fairlead_master.allocation.search import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 
@@ -15,11 +15,10 @@ from fairlead_proto.resources import Vector
 class Demand:
     """One demand class of a framework."""
 
+    framework_id: FrameworkId
     class_id: ClassId
-    place: int
-    """Its place in the order its framework declared."""
     shape: Shape
-    target: int
+    target: int = 0
     """Units wanted beyond what was accepted, those now in offers included."""
     pending: int = 0
     """Units wanted and not in an offer: what a cycle may grant."""
@@ -49,6 +48,10 @@ class Framework:
     """In declared order."""
     offered: dict[ClassId, int] = field(default_factory=dict)
     """Units out in offers by class, classes that are no longer declared included; no zeros."""
+    wanting: int = 0
+    """Demands a cycle may grant a unit of."""
+    targeted: int = 0
+    """Demands that want something, be it all in offers."""
     awake: bool = False
     """Whether it takes part in its policy: it wants something that might fit."""
     began: int = 0
@@ -63,11 +66,6 @@ class Framework:
     def pending(self) -> int:
         """Units wanted and not offered."""
         return sum(demand.pending for demand in self.demands.values())
-
-    @property
-    def wants(self) -> bool:
-        """Whether a cycle may grant it anything."""
-        return any(demand.wants for demand in self.demands.values())
 
 
 @dataclass(slots=True, eq=False)

@@ -56,6 +56,10 @@ class Agent:
                 return False
         return True
 
+    def could_hold(self, unit: Vector, constraints: tuple[Constraint, ...]) -> bool:
+        """Whether a unit might be placed on it if it were empty and reserved for nobody."""
+        return self.active and fits(unit, self.total) and self.meets(constraints)
+
 
 class Fit:
     """The meaning of "fits": by vectors if ``slots`` is None, else by that many slots an agent."""

@@ -9,9 +9,10 @@ in declared order that fits somewhere, on the agent placement chooses; until not
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from fairlead_master.allocation import invariants, placement, policies
 from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import (
@@ -25,13 +26,13 @@ from fairlead_master.allocation.api import (
     RoleRow,
     Weight,
 )
+from fairlead_master.allocation.demands import DemandBoard
+from fairlead_master.allocation.explain import Diagnosis, Scene, diagnose
 from fairlead_master.allocation.feasibility import find_infeasibility
-from fairlead_master.allocation.filters import FILTERS_MAX, FilterClock
 from fairlead_master.allocation.hierarchy import Hierarchy
-from fairlead_master.allocation.placement import WINDOW, Placement, Shape
-from fairlead_master.allocation.policies import make_policy, slots_per_agent
 from fairlead_master.allocation.report import role_rows
-from fairlead_master.allocation.scores import make_rule
+from fairlead_master.allocation.reservations import Reservations
+from fairlead_master.allocation.search import WINDOW, AgentSearch
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract, sum_vectors
 from fairlead_proto.tasks import Constraint, DemandClass
@@ -57,18 +58,14 @@ class Allocator:
         self.decisions: deque[Decision] = deque(maxlen=DECISIONS_KEPT)
         """The last grants, the newest last."""
         self._window = window
-        self._check_settings(self.settings)
+        check_settings(self.settings)
         self._agents: dict[AgentId, Agent] = {}
         self._by_index: list[Agent] = []
         """Agents that left included, until the next renumbering."""
         self._hierarchy = Hierarchy(self.settings.policy, kinds.zero)
-        self._filters = FilterClock(self._hierarchy.frameworks)
-        self._placement = self._make_placement()
-        self._sleepers: dict[Shape, dict[FrameworkId, Framework]] = {}
-        """Frameworks put to sleep because none of their shapes fitted, under each of those shapes."""
-        self._wakes = 0
-        """Counts what may make a framework's list of ready demands wrong."""
-        self._changed = False
+        self._search = self._make_search()
+        self._demands = DemandBoard(self._hierarchy, self._agents, self._search)
+        self._reservations = Reservations(self._hierarchy, self._agents)
         self._capacity_changed = False
         self._grant_count = 0
         self._steps: list[Step] = []
@@ -80,7 +77,7 @@ class Allocator:
         agent = Agent(len(self._by_index), agent_id, total, dict(attributes), zero, floor=zero)
         self._agents[agent_id] = agent
         self._by_index.append(agent)
-        self._placement.add(agent)
+        self._search.add(agent)
 
     def set_agent_active(self, agent_id: AgentId, active: bool) -> None:  # noqa: FBT001 - the second thing said is the fact
         """Whether units may be placed on the agent. What it holds stays charged. Repeats are harmless."""
@@ -88,7 +85,8 @@ class Allocator:
         if agent.active != active:
             agent.active = active
             self._capacity_changed = True
-            self._regained(agent)
+            self._search.gained(agent)
+            self._reservations.cancel_void(self._search)
 
     def update_agent(self, agent_id: AgentId, total: Vector, attributes: Mapping[str, str]) -> None:
         """The agent has other resources or attributes from now on. It may hold more than it has then."""
@@ -97,8 +95,8 @@ class Allocator:
         agent.attributes = dict(attributes)
         self._excuse(agent)
         self._capacity_changed = True
-        self._placement.redescribed(agent)
-        self._changed = True
+        self._search.redescribed(agent)
+        self._reservations.cancel_void(self._search)
 
     def remove_agent(self, agent_id: AgentId) -> None:
         """The agent left; it holds nothing any more."""
@@ -108,7 +106,8 @@ class Allocator:
         )
         del self._agents[agent_id]
         self._capacity_changed = True
-        self._placement.remove(agent)
+        self._search.remove(agent)
+        self._reservations.cancel_void(self._search)
         if len(self._by_index) > 2 * len(self._agents) + self._window:
             self._renumber()
 
@@ -123,8 +122,9 @@ class Allocator:
         assert framework.units == 0, (
             f"{framework_id} was removed while it held {framework.units} tasks or offered units"
         )
-        self._replace_demands(framework, {})
+        self._demands.replace(framework, ())
         self._hierarchy.remove_framework(framework)
+        self._reservations.cancel_void(self._search)
 
     def set_weight(self, role: Role, weight: Weight) -> None:
         """The role's weight from now on; the role need not exist yet.
@@ -134,7 +134,8 @@ class Allocator:
         """
         self._hierarchy.set_weight(role, weight)
         # The order changes and nothing else, which matters only where the order decides what waits.
-        self._changed = self._changed or self.settings.when_head_does_not_fit == "freeze"
+        if self.settings.when_head_does_not_fit == "freeze":
+            self._search.changed = True
 
     def set_demand(self, framework_id: FrameworkId, classes: Sequence[DemandClass], now_ms: int) -> None:  # noqa: ARG002 - part of the contract
         """What the framework wants from now on, all of it, in its order of preference.
@@ -142,16 +143,8 @@ class Allocator:
         ``units`` of a class are wanted beyond every accept so far, so units of it now in offers are part of them. Filters
         of the framework end.
         """
-        framework = self._hierarchy.frameworks[framework_id]
-        demands: dict[ClassId, Demand] = {}
-        for place, wanted in enumerate(classes):
-            assert wanted.class_id not in demands, f"{framework_id} names class {wanted.class_id} twice"
-            shape = self._placement.acquire(wanted.unit, wanted.constraints)
-            demands[wanted.class_id] = demand = Demand(wanted.class_id, place, shape, wanted.units)
-            before = framework.demands.get(wanted.class_id)
-            if before is not None and before.shape.key == shape.key:
-                demand.unfit_since_ms = before.unfit_since_ms
-        self._replace_demands(framework, demands)
+        self._demands.replace(self._hierarchy.frameworks[framework_id], classes)
+        self._reservations.cancel_void(self._search)
 
     def charge(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector) -> None:
         """A task the agent runs already: it is held, whether or not there was room for it."""
@@ -160,7 +153,7 @@ class Allocator:
         agent.charged = add(agent.charged, vector)
         agent.tasks += 1
         self._excuse(agent)
-        self._placement.shrank(agent)
+        self._search.shrank(agent)
 
     def release(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector) -> None:
         """A task that held ``vector`` is over."""
@@ -190,11 +183,11 @@ class Allocator:
                 self._hierarchy.charge(framework, vector, 1)
                 agent.charged = add(agent.charged, vector)
                 agent.tasks += 1
-            self._placement.shrank(agent)
+            self._search.shrank(agent)
         assert min(map(int.__sub__, agent.free, agent.floor)) >= 0, (
             f"more was launched on {agent_id} than was offered"
         )
-        self._end_offer(framework, class_id, units, min(len(launched), units))
+        self._demands.end_offer(framework, class_id, units, min(len(launched), units))
 
     def take_back(
         self, framework_id: FrameworkId, agent_id: AgentId, class_id: ClassId, unit: Vector, units: int
@@ -202,7 +195,7 @@ class Allocator:
         """An offer of ``units`` ended unused: its resources are free, and its units are wanted again."""
         framework = self._hierarchy.frameworks[framework_id]
         self._give_back(framework, self._agents[agent_id], unit, units)
-        self._end_offer(framework, class_id, units, 0)
+        self._demands.end_offer(framework, class_id, units, 0)
 
     def refuse(
         self, framework_id: FrameworkId, class_id: ClassId, agent_id: AgentId | None, until_ms: int
@@ -216,9 +209,10 @@ class Allocator:
         if demand is None:
             return
         if agent_id is None:
-            self._refuse_everywhere(framework, demand, until_ms)
+            self._demands.refuse_everywhere(framework, demand, until_ms)
         elif agent_id in self._agents:
-            self._refuse_on(framework, demand, self._agents[agent_id], until_ms)
+            self._demands.refuse_on(framework, demand, self._agents[agent_id], until_ms)
+        self._reservations.cancel_void(self._search)
 
     def configure(self, settings: AllocationSettings, now_ms: int) -> None:  # noqa: ARG002 - part of the contract
         """Decide by other settings from now on. Nothing that is held or offered changes.
@@ -226,7 +220,8 @@ class Allocator:
         Raises:
             AllocationError: a setting is not known; nothing has changed then.
         """
-        self._check_settings(settings)
+        check_settings(settings)
+        self._reservations.clear(self._search)
         self.settings = settings
         self._hierarchy.set_policy(settings.policy)
         self._renumber()
@@ -240,26 +235,37 @@ class Allocator:
 
         Units of one class of one framework on one agent are one grant, at the place of the first of them.
         """
-        self._end_filters(now_ms)
+        self._demands.end_filters(now_ms)
         self._steps = []
-        if not self.needs_cycle:
+        due_ms = self._reservations.next_ms()
+        if not self.needs_cycle and (due_ms is None or due_ms > now_ms):
             self.counters.idle_cycles += 1
             return []
         self.counters.cycles += 1
-        self._changed = False
         self._sync_capacity()
-        self._wake(self._placement.open_cycle())
-        self._serve(now_ms)
-        return self._book(now_ms)
+        is_complete = self._serve_all()
+        grants = self._book(now_ms)
+        if is_complete and self.settings.when_head_does_not_fit == "skip":
+            after_ms = self.settings.reservation_after_ms
+            self._reservations.look(now_ms, after_ms, self._search.fit, self._search)
+        return grants
 
     @property
     def needs_cycle(self) -> bool:
         """Whether something changed that could lead to a grant; deadlines are ``next_deadline_ms``'s affair."""
-        return self._changed and self._placement.is_wanted
+        return self._search.changed and self._search.is_wanted
 
     def next_deadline_ms(self) -> int | None:
         """When time alone may lead to a grant: a filter ends, a reservation falls due. None: never."""
-        return self._filters.next_ms()
+        filters_ms, reservations_ms = self._demands.filters.next_ms(), self._reservations.next_ms()
+        if filters_ms is None or reservations_ms is None:
+            return filters_ms if reservations_ms is None else reservations_ms
+        return min(filters_ms, reservations_ms)
+
+    @property
+    def allows_overcommit(self) -> bool:
+        """Whether agents may hold more than they have: under slots, whose tasks are not asked what they need."""
+        return self._search.fit.slots is not None
 
     @property
     def capacity(self) -> Vector:
@@ -301,215 +307,119 @@ class Allocator:
         """Why the unit could never run on the agents registered now, active or not; None if it could, or if there are none."""
         return find_infeasibility(self._agents.values(), unit, constraints)
 
-    def _check_settings(self, settings: AllocationSettings) -> None:
-        make_policy(settings.policy)
-        make_rule(settings.placement)
-        if settings.when_head_does_not_fit not in MODES:
-            raise AllocationError(
-                f"when_head_does_not_fit: expected one of {', '.join(MODES)}, got {settings.when_head_does_not_fit!r}"
-            )
+    def diagnose(self, framework_id: FrameworkId, class_id: ClassId) -> Diagnosis:
+        """Why the class waits: one dominant reason, its numbers, and what would help."""
+        scene = Scene(
+            kinds=self.kinds,
+            fit=self._search.fit,
+            agents=self._agents,
+            rows=self.role_report(),
+            policy=self.settings.policy,
+            freezes=self.settings.when_head_does_not_fit == "freeze",
+        )
+        return diagnose(scene, self._hierarchy.frameworks[framework_id], class_id)
 
-    def _make_placement(self) -> Placement:
-        fit = Fit(len(self.kinds.zero), slots_per_agent(self.settings.policy))
-        return Placement(fit, make_rule(self.settings.placement), self.counters, window=self._window)
+    def check(self) -> None:
+        """Raise AssertionError unless all books balance and all indexes agree with a full recomputation."""
+        self._sync_capacity()
+        invariants.check_agents(self._agents, self._hierarchy, self.kinds.zero, self._search.fit)
+        invariants.check_frameworks(self._hierarchy)
+        invariants.check_roles(self._hierarchy)
+        invariants.check_demands(self._hierarchy, self._search)
+        invariants.check_search(self._search, self._by_index, self._agents)
+        invariants.check_reservations(self._reservations, self._agents)
+
+    def _make_search(self) -> AgentSearch:
+        fit = Fit(len(self.kinds.zero), policies.slots_per_agent(self.settings.policy))
+        return AgentSearch(fit, placement.parse(self.settings.placement), self.counters, window=self._window)
 
     def _renumber(self) -> None:
-        """Make placement afresh: indexes without gaps, every shape looking at every agent again."""
-        self._placement = self._make_placement()
+        """Search afresh: indexes without gaps, every shape looking at every agent again."""
+        self._search = self._make_search()
         self._by_index = list(self._agents.values())
         for index, agent in enumerate(self._by_index):
             agent.index = index
-            self._placement.add(agent)
-        self._sleepers = {}
-        for framework in self._hierarchy.frameworks.values():
-            for demand in framework.demands.values():
-                demand.shape = self._acquire(demand)
-                if demand.wants:
-                    self._placement.want(demand.shape)
-            self._refresh(framework)
+            self._search.add(agent)
+        self._demands.rebuild(self._search)
         self._steps = []
-
-    def _acquire(self, demand: Demand) -> Shape:
-        unit, constraints = demand.shape.key
-        if demand.declined:
-            return self._placement.acquire_private(unit, constraints, demand.declined)
-        return self._placement.acquire(unit, constraints)
 
     def _excuse(self, agent: Agent) -> None:
         """What the agent holds now beyond what it has is no fault of a later decision."""
         agent.floor = tuple(map(min, agent.floor, agent.free))
         agent.tasks_ceiling = max(agent.tasks_ceiling, agent.tasks)
 
-    def _regained(self, agent: Agent) -> None:
-        self._placement.gained(agent)
-        self._changed = True
-
     def _give_back(self, framework: Framework, agent: Agent, unit: Vector, units: int) -> None:
         self._hierarchy.release(framework, unit, units)
         agent.charged = subtract(agent.charged, scale(unit, units))
         agent.tasks -= units
         assert agent.tasks >= 0 <= min(agent.charged), f"agent {agent.agent_id} gave back more than it held"
-        self._regained(agent)
-
-    def _end_offer(self, framework: Framework, class_id: ClassId, units: int, launched: int) -> None:
-        left = framework.offered.get(class_id, 0) - units
-        assert left >= 0, f"{framework.framework_id} ended more units of {class_id} than it was offered"
-        if left:
-            framework.offered[class_id] = left
-        else:
-            framework.offered.pop(class_id, None)
-        demand = framework.demands.get(class_id)
-        if demand is not None:
-            demand.target = max(0, demand.target - launched)
-            self._set_pending(framework, demand)
-            self._refresh(framework)
-
-    def _replace_demands(self, framework: Framework, demands: dict[ClassId, Demand]) -> None:
-        for demand in framework.demands.values():
-            self._sleepers.get(demand.shape, {}).pop(framework.framework_id, None)
-            if demand.wants:
-                self._placement.unwant(demand.shape)
-            self._drop(demand.shape)
-        framework.demands = demands
-        framework.filters.clear()
-        for demand in demands.values():
-            self._set_pending(framework, demand)
-        self._refresh(framework)
-
-    def _drop(self, shape: Shape) -> None:
-        self._placement.drop(shape)
-        if shape.references == 0:
-            self._sleepers.pop(shape, None)
-
-    def _set_pending(self, framework: Framework, demand: Demand) -> None:
-        wanted = demand.wants
-        demand.pending = max(0, demand.target - framework.offered.get(demand.class_id, 0))
-        self._note_wants(demand, before=wanted)
-
-    def _note_wants(self, demand: Demand, *, before: bool) -> None:
-        if demand.wants and not before:
-            self._placement.want(demand.shape)
-        elif before and not demand.wants:
-            self._placement.unwant(demand.shape)
-
-    def _refresh(self, framework: Framework) -> None:
-        """After its demands changed: whether the framework waits, and whether it takes part."""
-        self._hierarchy.set_waiting(framework, waiting=any(d.target > 0 for d in framework.demands.values()))
-        framework.ready_stamp = -1
-        if framework.wants:
-            self._hierarchy.wake(framework)
-            self._changed = True
-        else:
-            self._hierarchy.sleep(framework)
-
-    def _refuse_everywhere(self, framework: Framework, demand: Demand, until_ms: int) -> None:
-        wanted = demand.wants
-        demand.declined_everywhere_until_ms = max(until_ms, demand.declined_everywhere_until_ms or until_ms)
-        self._filters.set(framework, demand, None, demand.declined_everywhere_until_ms)
-        self._note_wants(demand, before=wanted)
-        self._refresh(framework)
-
-    def _refuse_on(self, framework: Framework, demand: Demand, agent: Agent, until_ms: int) -> None:
-        until_ms = max(until_ms, demand.declined.get(agent.agent_id, until_ms))
-        was_shared = not demand.declined
-        demand.declined[agent.agent_id] = until_ms
-        framework.filters.pop((demand.class_id, agent.agent_id), None)
-        framework.filters[demand.class_id, agent.agent_id] = until_ms
-        self._filters.set(framework, demand, agent.agent_id, until_ms)
-        if was_shared:
-            self._change_shape(framework, demand)
-        else:
-            self._placement.exclude(demand.shape, agent)
-        if len(framework.filters) > FILTERS_MAX:
-            class_id, agent_id = next(iter(framework.filters))
-            self._lift(framework, framework.demands[class_id], agent_id)
-
-    def _change_shape(self, framework: Framework, demand: Demand) -> None:
-        """Between the shape the demand shares and one of its own, by whether it declines any agent."""
-        before = demand.shape
-        demand.shape = self._acquire(demand)
-        if demand.wants:
-            self._placement.unwant(before)
-            self._placement.want(demand.shape)
-        self._sleepers.get(before, {}).pop(framework.framework_id, None)
-        self._drop(before)
-        self._refresh(framework)
-
-    def _lift(self, framework: Framework, demand: Demand, agent_id: AgentId) -> None:
-        if demand.declined.pop(agent_id, None) is None:
-            return
-        del framework.filters[demand.class_id, agent_id]
-        if not demand.declined:
-            self._change_shape(framework, demand)
-        elif agent_id in self._agents:
-            self._regained(self._agents[agent_id])
-
-    def _end_filters(self, now_ms: int) -> None:
-        for framework, demand, agent_id in self._filters.ended(now_ms):
-            if agent_id is not None:
-                self._lift(framework, demand, agent_id)
-            else:
-                demand.declined_everywhere_until_ms = None
-                self._note_wants(demand, before=False)
-                self._refresh(framework)
+        self._search.gained(agent)
 
     def _sync_capacity(self) -> None:
         if self._capacity_changed:
             self._capacity_changed = False
-            slots = self._placement.fit.slots or 0
+            slots = self._search.fit.slots or 0
             active = sum(1 for agent in self._agents.values() if agent.active)
             self._hierarchy.set_capacity(self.capacity, slots * active)
 
-    def _wake(self, shapes: Iterable[Shape]) -> None:
-        for shape in shapes:
-            self._wakes += 1
-            for framework in self._sleepers.pop(shape, {}).values():
-                self._hierarchy.wake(framework)
+    def _serve_all(self) -> bool:
+        """Serve what is reserved and then everyone, again if that set agents free; whether nothing more would fit."""
+        while True:
+            self._serve_reservations()
+            self._search.changed = False
+            self._demands.wake(self._search.open_cycle())
+            if not self._serve():
+                return False
+            if not self._reservations.cancel_void(self._search):
+                return True
 
-    def _serve(self, now_ms: int) -> None:  # noqa: ARG002
-        """Serve units in the policy's order until nothing that is wanted fits, or the cycle is full."""
-        placement, hierarchy, steps = self._placement, self._hierarchy, self._steps
-        while placement.live_count:
+    def _serve(self) -> bool:
+        """Serve units in the policy's order until nothing that is wanted fits; False if it stopped before that."""
+        search, hierarchy, demands, steps = self._search, self._hierarchy, self._demands, self._steps
+        freezes = self.settings.when_head_does_not_fit == "freeze"
+        while search.live_count:
             if len(steps) >= self.settings.grants_per_cycle_max:
-                self._changed = True
-                return
+                search.changed = True
+                return False
             framework = hierarchy.first()
             assert framework is not None, "a class is wanted and might fit, but every framework sleeps"
-            demand = self._next_demand(framework)
+            demand = demands.next_of(framework)
             if demand is None:
-                self._put_to_sleep(framework)
+                if freezes and self._may_freeze(framework):
+                    return False
+                demands.put_to_sleep(framework)
                 continue
-            shape = demand.shape
-            index = placement.choose(shape)
-            if index < 0:
-                continue  # The shape is parked now, so the framework's next class is looked at.
-            placement.take(shape, index)
-            demand.pending -= 1
-            if demand.pending == 0:
-                placement.unwant(shape)
-            before = hierarchy.key(framework.role.role)
-            after = hierarchy.serve(framework, shape.unit, 1)
-            steps.append((framework, demand, index, before, after))
+            index = search.choose(demand.shape)
+            if index >= 0:  # Otherwise its shape is parked now, and its framework's next class is looked at.
+                self._step(framework, demand, index)
+        return True
 
-    def _next_demand(self, framework: Framework) -> Demand | None:
-        """Its first class in declared order that might fit; None if none might."""
-        if framework.ready_stamp != self._wakes:
-            framework.ready = [d for d in framework.demands.values() if d.wants and not d.shape.parked]
-            framework.ready.reverse()
-            framework.ready_stamp = self._wakes
-        ready = framework.ready
-        while ready:
-            demand = ready[-1]
-            if demand.pending and not demand.shape.parked:
-                return demand
-            ready.pop()
-        return None
+    def _step(self, framework: Framework, demand: Demand, index: int) -> None:
+        self._search.take(demand.shape, index)
+        self._demands.granted(framework, demand)
+        before = self._hierarchy.key(framework.role.role)
+        after = self._hierarchy.serve(framework, demand.shape.unit, 1)
+        self._steps.append((framework, demand, index, before, after))
 
-    def _put_to_sleep(self, framework: Framework) -> None:
-        self._hierarchy.sleep(framework)
+    def _may_freeze(self, framework: Framework) -> bool:
+        """Whether the cycle stops for a framework that is first and finds no agent.
+
+        It does not stop for what no active agent could ever hold, which would stop it for good, nor for what its framework
+        itself declined, which would let one framework stop all others.
+        """
         for demand in framework.demands.values():
-            if demand.wants:
-                self._sleepers.setdefault(demand.shape, {})[framework.framework_id] = framework
+            if not demand.wants:
+                continue
+            able = [agent for agent in self._agents.values() if agent.could_hold(*demand.shape.key)]
+            if able and not any(self._search.fit.fits_now(agent, demand.shape.unit) for agent in able):
+                return True
+        return False
+
+    def _serve_reservations(self) -> None:
+        """Units that were passed over too long come before all others once they fit where an agent is kept for them."""
+        for role, framework, demand, agent in self._reservations.ready(self._search.fit):
+            self._reservations.cancel(role, self._search)
+            self._step(framework, demand, agent.index)
 
     def _book(self, now_ms: int) -> list[Grant]:
         """Write the steps into the books and merge them into grants, each at the place of its first unit."""
@@ -544,7 +454,6 @@ class Allocator:
         agent.charged = add(agent.charged, unit if units == 1 else scale(unit, units))
         agent.tasks += units
         framework.offered[demand.class_id] = framework.offered.get(demand.class_id, 0) + units
-        demand.unfit_since_ms = None
         return Grant(
             framework.framework_id,
             framework.role.role,
@@ -554,4 +463,14 @@ class Allocator:
             units,
             before,
             after,
+        )
+
+
+def check_settings(settings: AllocationSettings) -> None:
+    """Raise ``AllocationError`` if a name in the settings is not known."""
+    policies.parse(settings.policy)
+    placement.parse(settings.placement)
+    if settings.when_head_does_not_fit not in MODES:
+        raise AllocationError(
+            f"when_head_does_not_fit: expected one of {', '.join(MODES)}, got {settings.when_head_does_not_fit!r}"
         )

@@ -6,9 +6,9 @@ another policy. A role with one framework skips the second level: ranking one ac
 
 from typing import Final
 
+from fairlead_master.allocation import policies
 from fairlead_master.allocation.accounts import Framework, RoleAccount
 from fairlead_master.allocation.api import AllocationError, Policy, Weight
-from fairlead_master.allocation.policies import make_policy
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import Vector, add, scale, subtract
 
@@ -27,7 +27,7 @@ class Hierarchy:
         self.frameworks: dict[FrameworkId, Framework] = {}
         self.weights: dict[Role, Weight] = {}
         self.policy_name = policy
-        self._policy = make_policy(policy)
+        self._policy = policies.parse(policy)
         self._zero = zero
         self._capacity = zero
         self._slots = 0
@@ -36,17 +36,13 @@ class Hierarchy:
     def set_policy(self, policy: str) -> None:
         """Rank by another policy from now on; charges stay, who is awake is forgotten: wake them again."""
         self.policy_name = policy
-        self._policy = self._make()
+        for framework in self.frameworks.values():
+            framework.awake = False
+        self._policy = self._roles_from_books()
         for role in self.roles.values():
-            self._policy.add(role.role, role.weight, role.charged(self._zero), role.units)
             role.awake_count = 0
             if role.policy is not None:
                 self._rank_frameworks(role)
-        for framework in self.frameworks.values():
-            framework.awake = False
-        for role in sorted(self.roles.values(), key=lambda role: role.began):
-            if role.waiting_count:
-                self._policy.begin_waiting(role.role)
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """The sums over active agents."""
@@ -203,17 +199,50 @@ class Hierarchy:
             return list(role.frameworks.values())
         return sorted(role.frameworks.values(), key=lambda framework: policy.key(framework.framework_id))
 
-    def _make(self) -> Policy:
-        policy = make_policy(self.policy_name)
-        policy.set_capacity(self._capacity, self._slots)
+    def check_keys(self) -> None:
+        """Raise AssertionError unless every key is that of a policy made afresh from the books, ties included."""
+        self._compare(self._policy, self._roles_from_books(), list(self.roles))
+        for role in self.roles.values():
+            if role.policy is not None:
+                self._compare(role.policy, self._frameworks_from_books(role), list(role.frameworks))
+
+    def _compare(self, kept: Policy, fresh: Policy, accounts: list[str]) -> None:
+        # Numbers in a queue mean nothing but their order, so for them only the order of those who wait is compared.
+        if self.policy_name != "fifo":
+            for account in accounts:
+                assert kept.key(account) == fresh.key(account), (
+                    f"{account}: key {kept.key(account)} kept, {fresh.key(account)} recomputed"
+                )
+        waiting = [account for account in accounts if fresh.key(account) or self.policy_name != "fifo"]
+        assert sorted(waiting, key=kept.key) == sorted(waiting, key=fresh.key), (
+            "order kept and recomputed differ"
+        )
+
+    def _roles_from_books(self) -> Policy:
+        policy = self._make()
+        for role in self.roles.values():
+            policy.add(role.role, role.weight, role.charged(self._zero), role.units)
+        for role in sorted(self.roles.values(), key=lambda role: role.began):
+            if role.waiting_count:
+                policy.begin_waiting(role.role)
         return policy
 
-    def _rank_frameworks(self, role: RoleAccount) -> None:
-        role.policy = policy = self._make()
+    def _frameworks_from_books(self, role: RoleAccount) -> Policy:
+        policy = self._make()
         for framework in role.frameworks.values():
             policy.add(framework.framework_id, _EQUAL, framework.charged, framework.units)
         for framework in sorted(role.frameworks.values(), key=lambda framework: framework.began):
             if framework.began:
                 policy.begin_waiting(framework.framework_id)
+        return policy
+
+    def _make(self) -> Policy:
+        policy = policies.parse(self.policy_name)
+        policy.set_capacity(self._capacity, self._slots)
+        return policy
+
+    def _rank_frameworks(self, role: RoleAccount) -> None:
+        role.policy = self._frameworks_from_books(role)
+        for framework in role.frameworks.values():
             if framework.awake:
-                policy.activate(framework.framework_id)
+                role.policy.activate(framework.framework_id)

@@ -11,7 +11,7 @@ from fairlead_master.allocation.drf import DominantResourceFairness
 from fairlead_master.allocation.fifo import FirstComeFirstServed
 from fairlead_master.allocation.slots import SLOTS_MAX, SlotFairness
 
-KNOWN_POLICIES: Final = ("drf", "slots:K", "fifo")
+NAMES: Final = ("drf", "slots:K", "fifo")
 """As shown to people; K stands for a number."""
 
 _SLOTS: Final = re.compile(r"slots:([0-9]{1,9})")
@@ -25,9 +25,9 @@ def slots_per_agent(text: str) -> int | None:
     """
     match = _SLOTS.fullmatch(text)
     if match is None:
-        if text not in KNOWN_POLICIES or text == "slots:K":
+        if text not in NAMES or text == "slots:K":
             raise AllocationError(
-                f"policy: expected one of {', '.join(KNOWN_POLICIES)} (such as slots:4), got {text!r}"
+                f"policy: expected one of {', '.join(NAMES)} (such as slots:4), got {text!r}"
             )
         return None
     slots = int(match.group(1))
@@ -36,7 +36,7 @@ def slots_per_agent(text: str) -> int | None:
     return slots
 
 
-def make_policy(text: str) -> Policy:
+def parse(text: str) -> Policy:
     """A new policy, knowing no account, from its name.
 
     Raises:

@@ -1,0 +1,290 @@
+"""Why a demand class waits: one dominant reason from a closed list, the numbers behind it, and what would help.
+
+The reasons are asked in order of how final they are, and the first that holds is the answer. It is computed from the books at
+the moment of the question; nothing is recorded for it, so it can never disagree with what the next cycle sees.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, unique
+
+from fairlead_master.allocation.accounts import Demand, Framework
+from fairlead_master.allocation.agents import Agent, Fit
+from fairlead_master.allocation.api import Infeasibility, RoleRow
+from fairlead_master.allocation.feasibility import find_infeasibility, shortfall
+from fairlead_proto.ids import AgentId, ClassId
+from fairlead_proto.resources import ResourceKinds, fits, missing, sum_vectors
+
+
+@unique
+class WaitReason(Enum):
+    """Why work waits. The names are those of the schema; the last three kinds the master adds by itself."""
+
+    INFEASIBLE = "INFEASIBLE"
+    CONSTRAINT = "CONSTRAINT"
+    NO_AGENTS = "NO_AGENTS"
+    OFFERED = "OFFERED"
+    DECLINED = "DECLINED"
+    FROZEN = "FROZEN"
+    RESERVED = "RESERVED"
+    SHARE = "SHARE"
+    FRAGMENTED = "FRAGMENTED"
+    FULL = "FULL"
+    NOT_WAITING = "NOT_WAITING"
+    RECOVERING = "RECOVERING"
+    FRAMEWORK_AWAY = "FRAMEWORK_AWAY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The reason, in a word and in a sentence, with its numbers."""
+
+    reason: WaitReason
+    sentence: str
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    """Number by name, both for people; amounts as ``ResourceKinds.format`` writes them."""
+    next_steps: tuple[str, ...] = ()
+    """What would help, the most likely first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What a diagnosis looks at."""
+
+    kinds: ResourceKinds
+    fit: Fit
+    agents: Mapping[AgentId, Agent]
+    rows: list[RoleRow]
+    """In the policy's order."""
+    policy: str
+    freezes: bool
+
+
+def diagnose(scene: Scene, framework: Framework, class_id: ClassId) -> Diagnosis:
+    """Why the class of the framework waits; NOT_WAITING if it wants nothing or is not known."""
+    demand = framework.demands.get(class_id)
+    if demand is None or demand.target == 0:
+        return Diagnosis(reason=WaitReason.NOT_WAITING, sentence=f"class {class_id} wants nothing")
+    return (
+        _never_fits(scene, demand)
+        or _is_offered(framework, demand)
+        or _is_declined_everywhere(demand)
+        or _fits_somewhere(scene, demand)
+        or _fits_nowhere(scene, framework, demand)
+    )
+
+
+def _unit(scene: Scene, demand: Demand) -> str:
+    return scene.kinds.format(demand.shape.unit)
+
+
+def _never_fits(scene: Scene, demand: Demand) -> Diagnosis | None:
+    if not scene.agents:
+        return Diagnosis(
+            reason=WaitReason.NO_AGENTS,
+            sentence="no agent is registered",
+            evidence={"agents": "0"},
+            next_steps=("start an agent: fairlead agent --master HOST:PORT",),
+        )
+    verdict = find_infeasibility(scene.agents.values(), *demand.shape.key)
+    if verdict is not None:
+        return _infeasible(scene, demand, verdict)
+    if any(agent.could_hold(*demand.shape.key) for agent in scene.agents.values()):
+        return None
+    large = [a.agent_id for a in scene.agents.values() if fits(demand.shape.unit, a.total)]
+    return Diagnosis(
+        reason=WaitReason.NO_AGENTS,
+        sentence=f"no active agent can hold {_unit(scene, demand)}; {len(large)} that could are registered but not active",
+        evidence={
+            "agents": str(len(scene.agents)),
+            "agents_active": str(sum(agent.active for agent in scene.agents.values())),
+            "inactive": ", ".join(large[:10]),
+        },
+        next_steps=("bring an inactive agent back", "start another agent"),
+    )
+
+
+def _infeasible(scene: Scene, demand: Demand, verdict: Infeasibility) -> Diagnosis:
+    unit = _unit(scene, demand)
+    evidence = {
+        "unit": unit,
+        "agents": str(verdict.agents),
+        "agents_matching": str(verdict.agents_matching),
+        "missing": scene.kinds.format(verdict.missing),
+    }
+    if verdict.best_agent_id is not None and verdict.best_total is not None:
+        evidence |= {
+            "best_agent": verdict.best_agent_id,
+            "best_total": scene.kinds.format(verdict.best_total),
+        }
+    if not verdict.fits_without_constraints:
+        nearest = (
+            f"; the nearest, {verdict.best_agent_id}, lacks {evidence['missing']}"
+            if verdict.best_agent_id
+            else ""
+        )
+        return Diagnosis(
+            reason=WaitReason.INFEASIBLE,
+            sentence=f"no registered agent is large enough for {unit}{nearest}",
+            evidence=evidence,
+            next_steps=("ask for less per task", "add a larger agent"),
+        )
+    conditions = " and ".join(map(str, demand.shape.constraints))
+    return Diagnosis(
+        reason=WaitReason.CONSTRAINT,
+        sentence=f"of {verdict.agents_matching} agents that meet {conditions}, none is large enough for {unit}",
+        evidence=evidence | {"constraints": conditions},
+        next_steps=(
+            "loosen the constraints",
+            "give an agent the attributes asked for: fairlead agent --attribute K=V",
+        ),
+    )
+
+
+def _is_offered(framework: Framework, demand: Demand) -> Diagnosis | None:
+    if demand.pending:
+        return None
+    offered = framework.offered.get(demand.class_id, 0)
+    return Diagnosis(
+        reason=WaitReason.OFFERED,
+        sentence=f"{offered} units are in offers its framework has not answered yet",
+        evidence={"units_offered": str(offered), "units_wanted": str(demand.target)},
+        next_steps=("the framework answers its offers, or their lease ends",),
+    )
+
+
+def _is_declined_everywhere(demand: Demand) -> Diagnosis | None:
+    if demand.declined_everywhere_until_ms is None:
+        return None
+    return Diagnosis(
+        reason=WaitReason.DECLINED,
+        sentence="its framework declined offers for it on every agent for a time",
+        evidence={"declined_until_ms": str(demand.declined_everywhere_until_ms)},
+        next_steps=(
+            "the framework sends its demand again, which ends its filters",
+            "wait for the filter to end",
+        ),
+    )
+
+
+def _fits_somewhere(scene: Scene, demand: Demand) -> Diagnosis | None:
+    """There is room now; what keeps the class from it."""
+    able = [agent for agent in scene.agents.values() if agent.could_hold(*demand.shape.key)]
+    with_room = [agent for agent in able if scene.fit.fits_now(agent, demand.shape.unit)]
+    if not with_room:
+        return None
+    acceptable = [agent for agent in with_room if agent.agent_id not in demand.declined]
+    mine = (demand.framework_id, demand.class_id)
+    if any(agent.reserved_for in {None, mine} for agent in acceptable):
+        return _has_its_turn_to_come(scene, demand)
+    names = ", ".join(agent.agent_id for agent in (acceptable or with_room)[:10])
+    if acceptable:
+        return Diagnosis(
+            reason=WaitReason.RESERVED,
+            sentence=f"it fits on {len(acceptable)} agents, which are kept for work that has waited too long",
+            evidence={"agents_reserved": names},
+            next_steps=("wait until the reserved work has been served",),
+        )
+    return Diagnosis(
+        reason=WaitReason.DECLINED,
+        sentence=f"it fits on {len(with_room)} agents, on each of which its framework declined it for a time",
+        evidence={"agents_declined": names, "filters": str(len(demand.declined))},
+        next_steps=(
+            "the framework sends its demand again, which ends its filters",
+            "wait for the filters to end",
+        ),
+    )
+
+
+def _has_its_turn_to_come(scene: Scene, demand: Demand) -> Diagnosis:
+    if scene.freezes:
+        head = next((row.role for row in scene.rows if row.rank == 1), "")
+        return Diagnosis(
+            reason=WaitReason.FROZEN,
+            sentence=f"it fits, but role {head} is first and does not, and nobody is served before it",
+            evidence={"head_role": head, "unit": _unit(scene, demand)},
+            next_steps=(
+                "wait until the head of the queue fits",
+                "fairlead policy set --when-head-does-not-fit skip",
+            ),
+        )
+    return Diagnosis(
+        reason=WaitReason.SHARE,
+        sentence="it fits and is served in its turn, in one of the next allocation cycles",
+        evidence={"unit": _unit(scene, demand)},
+        next_steps=("wait a moment",),
+    )
+
+
+def _fits_nowhere(scene: Scene, framework: Framework, demand: Demand) -> Diagnosis:
+    unit = demand.shape.unit
+    eligible = [a for a in scene.agents.values() if a.active and a.meets(demand.shape.constraints)]
+    free = sum_vectors(
+        (tuple(max(0, amount) for amount in agent.free) for agent in eligible), scene.kinds.zero
+    )
+    able = [agent for agent in eligible if fits(unit, agent.total)]
+    nearest = min(able, key=lambda agent: shortfall(scene.fit.view(unit), scene.fit.available(agent)))
+    row = next(row for row in scene.rows if row.role == framework.role.role)
+    evidence = {
+        "unit": _unit(scene, demand),
+        "free_total": scene.kinds.format(free),
+        "agents_eligible": str(len(able)),
+        "nearest_agent": nearest.agent_id,
+        "nearest_lacks": _lack(scene, demand, nearest),
+        "role": row.role,
+        "rank": str(row.rank),
+        "key": f"{row.key:.6g}",
+        "dominant_share": f"{row.dominant_share:.4f}",
+        "fair_share": f"{row.fair_share:.4f}",
+    }
+    if nearest.reserved_for == (demand.framework_id, demand.class_id):
+        evidence["reserved_agent"] = nearest.agent_id
+    if scene.fit.slots is None and fits(unit, free):
+        return Diagnosis(
+            reason=WaitReason.FRAGMENTED,
+            sentence=f"{evidence['free_total']} is free in total, but no single agent has {evidence['unit']}; "
+            f"{nearest.agent_id} lacks {evidence['nearest_lacks']}",
+            evidence=evidence,
+            next_steps=("wait: an agent is reserved for it if it waits long", "ask for less per task"),
+        )
+    return _share_or_full(scene, row, evidence)
+
+
+def _lack(scene: Scene, demand: Demand, agent: Agent) -> str:
+    if scene.fit.slots is not None:
+        return f"a slot ({agent.tasks} of {scene.fit.slots} taken)"
+    return scene.kinds.format(missing(demand.shape.unit, agent.free))
+
+
+def _share_or_full(scene: Scene, row: RoleRow, evidence: dict[str, str]) -> Diagnosis:
+    over = [other for other in scene.rows if other is not row and other.dominant_share > other.fair_share]
+    first = next(other for other in scene.rows if other.rank == 1)
+    if over:
+        evidence["over_fair_share"] = ", ".join(
+            f"{other.role} {other.dominant_share:.4f}" for other in over[:10]
+        )
+    if row.rank > 1:
+        return Diagnosis(
+            reason=WaitReason.SHARE,
+            sentence=f"nothing it fits into is free, and under {scene.policy} role {first.role} is served before "
+            f"role {row.role} (number {row.rank} in the queue)",
+            evidence=evidence | {"next_role": first.role, "next_key": f"{first.key:.6g}"},
+            next_steps=(
+                "wait for tasks to end",
+                f"raise its weight: fairlead weight set {row.role} W",
+                "add agents",
+            ),
+        )
+    if over and row.dominant_share < row.fair_share:
+        return Diagnosis(
+            reason=WaitReason.SHARE,
+            sentence=f"role {row.role} is next, below its fair share; others hold more than theirs until their tasks end",
+            evidence=evidence,
+            next_steps=("wait for tasks of those roles to end", "add agents"),
+        )
+    return Diagnosis(
+        reason=WaitReason.FULL,
+        sentence=f"only {evidence['free_total']} is free in total, {evidence['unit']} is needed",
+        evidence=evidence,
+        next_steps=("wait for tasks to end", "add agents"),
+    )
