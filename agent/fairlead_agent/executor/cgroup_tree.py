@@ -7,8 +7,8 @@ from typing import Final, NamedTuple, Protocol
 
 from fairlead_agent.executor.processes import kill
 
-_FILE_BYTES: Final = 1 << 20
-"""A task has at most PIDS_MAX processes, of at most eight bytes a line; the rest of these files is far smaller."""
+_READ_BYTES: Final = 4096
+"""Nearly all of these files fit in a page, which is what the kernel hands out at once."""
 
 
 class CgroupPlaces(NamedTuple):
@@ -96,7 +96,7 @@ def read(path: str) -> str:
         return ""
     try:
         parts = []
-        while part := os.read(descriptor, _FILE_BYTES):
+        while part := os.read(descriptor, _READ_BYTES):
             parts.append(part)
         return b"".join(parts).decode()
     except OSError:

@@ -1,7 +1,7 @@
 """The executor's memory: what it runs and what has ended, so that its successor knows after a kill -9.
 
-Lines of JSON are appended, once per turn of the loop for all that happened in it, and the file is rewritten when most
-of it is history. Nothing is synced to the disk: a crash of the host ends the tasks as well, and a killed process loses
+Each line is a JSON array of entries: all that happened in one turn of the loop. The file is rewritten when most of it is
+history. Nothing is synced to the disk: a crash of the host ends the tasks as well, and a killed process loses
 nothing it has written.
 """
 
@@ -12,14 +12,14 @@ import os
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from fairlead_agent.executor.protocol import Exited, StartFailed, event_from_wire, to_wire
+from fairlead_agent.executor.protocol import Exited, StartFailed, encode_line, event_from_wire, to_wire
 from fairlead_proto.ids import FrameworkId, TaskId, TaskKey
 
-_LINES_MIN: Final = 4096
+_ENTRIES_MIN: Final = 4096
 """Below this a rewrite is not worth its while: some 500 KiB."""
 
 _HISTORY_FACTOR: Final = 4
-"""Rewritten when it has this many times the lines it needs: rewriting then costs a fraction of a line per line."""
+"""Rewritten when it has this many times the entries it needs: rewriting then costs a fraction of an entry per entry."""
 
 
 class Recorded(NamedTuple):
@@ -48,7 +48,7 @@ class Journal:
         self.directories: list[str] = []
         """Where the groups of the tasks are."""
         self._path = path
-        self._line_count = 0
+        self._entry_count = 0
         self._descriptor = -1
         self._size = 0
         self._is_behind = False
@@ -56,24 +56,27 @@ class Journal:
         with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
             lines = file.read().split(b"\n")
             for number, line in enumerate(lines[:-1], 1):
-                self._replay(line, f"{path}:{number}")
+                try:
+                    for entry in json.loads(line):
+                        self._replay(entry)
+                except (TypeError, ValueError, AttributeError) as error:
+                    raise ValueError(
+                        f"{path}:{number}: expected entries of an executor's journal: {error}"
+                    ) from error
 
-    def _replay(self, line: bytes, place: str) -> None:
-        try:
-            match json.loads(line):
-                case ["executor", boot_id, directories]:
-                    self.boot_id, self.directories = boot_id, directories
-                case ["start", [framework_id, task_id], sandbox, pid, start_ticks]:
-                    key = FrameworkId(framework_id), TaskId(task_id)
-                    self.running[key] = Recorded(key, sandbox, pid, start_ticks)
-                case ["forget", [framework_id, task_id]]:
-                    self.ended.pop((FrameworkId(framework_id), TaskId(task_id)), None)
-                case ["exited" | "failed", *_] as wire:
-                    self._end(event_from_wire(wire))
-                case other:
-                    raise ValueError(f"unknown entry {str(other)[:80]}")
-        except (ValueError, AttributeError) as error:
-            raise ValueError(f"{place}: expected an entry of an executor's journal: {error}") from error
+    def _replay(self, entry: Any) -> None:
+        match entry:
+            case ["executor", boot_id, directories]:
+                self.boot_id, self.directories = boot_id, directories
+            case ["start", [framework_id, task_id], sandbox, pid, start_ticks]:
+                key = FrameworkId(framework_id), TaskId(task_id)
+                self.running[key] = Recorded(key, sandbox, pid, start_ticks)
+            case ["forget", [framework_id, task_id]]:
+                self.ended.pop((FrameworkId(framework_id), TaskId(task_id)), None)
+            case ["exited" | "failed", *_] as wire:
+                self._end(event_from_wire(wire))
+            case other:
+                raise ValueError(f"unknown entry {str(other)[:80]}")
 
     def _end(self, end: Any) -> None:
         self.running.pop(end.key, None)
@@ -103,7 +106,7 @@ class Journal:
         if not entries and not self._is_behind:
             return
         needed = len(self.running) + len(self.ended)
-        is_long = self._line_count + len(entries) > max(_LINES_MIN, _HISTORY_FACTOR * needed)
+        is_long = self._entry_count + len(entries) > max(_ENTRIES_MIN, _HISTORY_FACTOR * needed)
         was_behind, self._is_behind = self._is_behind, True
         if is_long or was_behind:
             self._rewrite()
@@ -112,33 +115,29 @@ class Journal:
         self._is_behind = False
 
     def _append(self, entries: list[tuple[Any, ...]]) -> None:
-        data = _lines(entries)
+        data = encode_line(entries)
         if os.write(self._descriptor, data) < len(data):
             # A full disk may take a part of a line, which must not stand before a whole one.
             os.ftruncate(self._descriptor, self._size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
         self._size += len(data)
-        self._line_count += len(entries)
+        self._entry_count += len(entries)
 
     def _rewrite(self) -> None:
         entries: list[tuple[Any, ...]] = [("executor", self.boot_id, self.directories)]
         entries += [("start", *recorded) for recorded in self.running.values()]
         entries += [to_wire(end) for end in self.ended.values()]
         path = f"{self._path}.new"
-        data = _lines(entries)
+        data = encode_line(entries)
         with open(path, "wb") as file:
             file.write(data)
         os.rename(path, self._path)
         self.close()
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._size, self._line_count = len(data), len(entries)
+        self._size, self._entry_count = len(data), len(entries)
 
     def close(self) -> None:
         """Write no more."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def _lines(entries: Iterable[tuple[Any, ...]]) -> bytes:
-    return b"".join(json.dumps(entry, separators=(",", ":")).encode() + b"\n" for entry in entries)

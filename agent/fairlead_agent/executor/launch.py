@@ -14,10 +14,6 @@ from fairlead_agent.executor.output import OutputStream
 from fairlead_agent.executor.protocol import Start
 from fairlead_proto.task_state import Reason
 
-_RESET_SIGNALS: Final = sorted(set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
-"""Python ignores SIGPIPE and SIGXFSZ, and whoever started the agent may have ignored others (nohup does)."""
-
-
 _UNDO_ROUNDS: Final = 100
 
 
@@ -45,6 +41,11 @@ class Launcher:
     def __init__(self, isolation: Isolation, *, path: str) -> None:
         self._isolation = isolation
         self._path = path
+        # Python ignores SIGPIPE and SIGXFSZ, and whoever started the agent may have ignored others, as nohup does.
+        # Signals that are caught become the default ones by themselves.
+        self._ignored_signals = [
+            number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN
+        ]
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         # For itself the executor wants all descriptors it can have; its tasks get the limit it was started with.
         self._task_files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -133,7 +134,7 @@ class Launcher:
                 file_actions=actions,
                 setsid=True,
                 setsigmask=(),
-                setsigdef=_RESET_SIGNALS,
+                setsigdef=self._ignored_signals,
             )
         except OSError as error:
             raise LaunchFailed(*_explained(error, program, argv, environment)) from error

@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 CLOCK_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
+_READ_BYTES: Final = 4096
+"""What /proc hands out at once. Asking for more only costs a larger buffer."""
+
 _CONTENT_BYTES_MAX: Final = 1 << 20
 """An environment may have 128 KiB a variable; what lies beyond a megabyte is not ours."""
 
@@ -130,7 +133,7 @@ def _content(path: str) -> bytes:
         return b""
     try:
         content = b""
-        while len(content) < _CONTENT_BYTES_MAX and (part := os.read(descriptor, _CONTENT_BYTES_MAX)):
+        while len(content) < _CONTENT_BYTES_MAX and (part := os.read(descriptor, _READ_BYTES)):
             content += part
     except OSError:
         return b""

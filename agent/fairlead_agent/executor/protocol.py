@@ -24,6 +24,9 @@ LOG_BYTES_MAX: Final = 10 * 1024 * 1024
 """Default size of ``stdout`` or ``stderr`` before it is rotated: as much as people scroll through, twice on disk."""
 
 
+_to_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
 class ProtocolError(ValueError):
     """What came over the socket is not a message of this protocol."""
 
@@ -178,7 +181,12 @@ _TAGS: Final[dict[type[Message], str]] = {kind: tag for tag, kind in [*_COMMANDS
 
 def encode(messages: Iterable[Message]) -> bytes:
     """Give one line, newline included, that carries ``messages`` in order."""
-    return json.dumps([to_wire(message) for message in messages], separators=(",", ":")).encode() + b"\n"
+    return encode_line([to_wire(message) for message in messages])
+
+
+def encode_line(items: Sequence[tuple[Any, ...]]) -> bytes:
+    """Give ``items`` as one line of JSON, newline included."""
+    return _to_json(items).encode() + b"\n"
 
 
 def to_wire(message: Message) -> tuple[Any, ...]:

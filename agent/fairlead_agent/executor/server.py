@@ -63,7 +63,6 @@ class Server:
     def __init__(self, isolation: Isolation, journal: Journal, settings: Mapping[str, Any]) -> None:
         self._isolation = isolation
         self._journal = journal
-        self._launcher = Launcher(isolation, path=settings["path"])
         self._alone_timeout_ms: int = settings["alone_timeout_ms"]
         self._epoll = select.epoll()
         self._listener: socket.socket | None = None
@@ -86,6 +85,7 @@ class Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self._commands.append(Shutdown(kill_tasks=True)))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self._launcher = Launcher(isolation, path=settings["path"])
         self._epoll.register(self._wakeup, select.EPOLLIN)
 
     def listen(self, listener: socket.socket, first: socket.socket | None) -> None:
