@@ -4,6 +4,7 @@ Actions of a step are carried out in their order. A ``Store…`` or ``Forget…`
 it leaves the process: an id a peer has been told must survive the master.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
 
@@ -121,6 +122,8 @@ class OfferTerms:
 
     offer_id: OfferId
     agent_id: AgentId
+    hostname: str
+    attributes: Mapping[str, str]
     class_id: ClassId
     demand_version: int
     unit: Vector

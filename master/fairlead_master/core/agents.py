@@ -5,6 +5,7 @@ known and running goes on, unknown but of a known framework is adopted, given up
 absent is LOST (or DROPPED, if the agent never spoke of it).
 """
 
+from fairlead_master.allocation.policies import slots_per_agent
 from fairlead_master.core import offers, tasks
 from fairlead_master.core.actions import (
     AnnounceAgentGone,
@@ -213,7 +214,9 @@ def _settle_absent(master: Master, agent: Agent, task: Task, now_ms: int) -> Non
 
 def _judge_capacity(master: Master, agent: Agent) -> None:
     """Offer an agent's resources only if its totals cover what its tasks hold."""
-    covered = min(tasks.free_of(agent)) >= 0 or master.allocator.allows_overcommit
+    # Under slots a task takes a slot whatever it needs, so totals need not cover anything.
+    has_slots = slots_per_agent(master.settings.allocation.policy) is not None
+    covered = has_slots or min(tasks.free_of(agent)) >= 0
     agent.state = AgentState.ACTIVE if covered else AgentState.OVERCOMMITTED
     master.allocator.set_agent_active(agent.agent_id, covered)
 

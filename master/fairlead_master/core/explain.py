@@ -89,7 +89,7 @@ def _framework(master: Master, framework: Framework) -> Explanation:
     if framework.state is FrameworkState.COMPLETED:
         return _not_waiting(identity, "the framework is over")
     if framework.state is FrameworkState.DISCONNECTED:
-        return _away(master, framework, identity, "framework")
+        return _away(framework, identity, "framework")
     verdicts = [
         _class(master, framework, demand, f"{identity}/{demand.class_id}", "framework")
         for demand in framework.demand.values()
@@ -111,7 +111,7 @@ def _not_waiting(identity: str, sentence: str) -> Explanation:
     )
 
 
-def _away(master: Master, framework: Framework, identity: str, kind: str) -> Explanation:
+def _away(framework: Framework, identity: str, kind: str) -> Explanation:
     return Explanation(
         identity=identity,
         kind=kind,
@@ -126,7 +126,7 @@ def _class(
     master: Master, framework: Framework, demand: DemandClass, identity: str, kind: str
 ) -> Explanation:
     if framework.session is None:
-        return _away(master, framework, identity, kind)
+        return _away(framework, identity, kind)
     if master.recovery_until_ms is not None:
         return Explanation(
             identity=identity,

@@ -63,6 +63,8 @@ def run_cycle(master: Master, now_ms: int) -> None:
             OfferTerms(
                 offer_id=offer_id,
                 agent_id=agent.agent_id,
+                hostname=agent.hostname,
+                attributes=agent.attributes,
                 class_id=grant.class_id,
                 demand_version=framework.demand_version,
                 unit=grant.unit,

@@ -1,0 +1,156 @@
+"""AgentService: sessions of agents, and questions to them about files in their sandboxes."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import structlog
+
+from fairlead_master import agent_wire
+from fairlead_master.core import events
+from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession, RefusalCode
+from fairlead_master.runner import Runner
+from fairlead_master.sessions import Outbox, converse
+from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto.ids import AgentId
+from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.v1 import agent_pb2 as pb
+from fairlead_proto.v1 import agent_pb2_grpc
+
+log = structlog.get_logger()
+
+Context = Any
+"""grpc.aio.ServicerContext of the two batch messages; the stubs make it generic, the class is not at run time."""
+
+
+class AgentAwayError(Exception):
+    """The agent that has the file is not connected, or left before it answered."""
+
+
+class AgentService(agent_pb2_grpc.AgentServiceServicer):
+    """Sessions of agents."""
+
+    def __init__(self, runner: Runner, kinds: ResourceKinds) -> None:
+        self._runner = runner
+        self._kinds = kinds
+        self._sessions: dict[int, _Session] = {}
+
+    async def Session(self, _request_iterator: object, context: Context) -> None:
+        """Serve one session to its end."""
+        session = _Session(self._runner, self._kinds, context)
+        self._sessions[session.number] = session
+        try:
+            await session.serve()
+        finally:
+            del self._sessions[session.number]
+
+    async def ask_file(self, agent_id: AgentId, request: pb.FileRequest, timeout_s: float) -> pb.FileChunk:
+        """Ask an agent about a sandbox.
+
+        Raises:
+            AgentAwayError: it is not connected, leaves, or does not answer in time.
+        """
+        agent = self._runner.machine.master.agents.get(agent_id)
+        session = (
+            self._sessions.get(agent.session) if agent is not None and agent.session is not None else None
+        )
+        if session is None:
+            raise AgentAwayError(f"agent {agent_id} is not connected")
+        try:
+            return await asyncio.wait_for(session.ask_file(request), timeout_s)
+        except TimeoutError:
+            raise AgentAwayError(f"agent {agent_id} did not answer within {timeout_s:g} s") from None
+
+    def shut_down(self) -> None:
+        """End every session; agents keep their tasks and look for a master."""
+        for session in tuple(self._sessions.values()):
+            session.outbox.close()
+
+
+class _Session:
+    def __init__(self, runner: Runner, kinds: ResourceKinds, context: Context) -> None:
+        self._runner = runner
+        self._kinds = kinds
+        self._context = context
+        self._log = log
+        self.outbox: Outbox[pb.MasterMessage] = Outbox()
+        self._questions: dict[int, asyncio.Future[pb.FileChunk]] = {}
+        self._questions_asked = 0
+        self._end_reason = "the stream ended"
+        self.number = runner.open_session(self._send)
+
+    async def serve(self) -> None:
+        try:
+            await converse(self._context, self.outbox, self._read, self._pack)
+        finally:
+            if self.outbox.overflown.is_set():
+                self._end_reason = "its messages were not read"
+            for question in self._questions.values():
+                if not question.done():
+                    question.set_exception(AgentAwayError("the agent left before it answered"))
+            self._runner.close_session(self.number)
+            self._runner.post(events.AgentDisconnected(session=self.number, reason=self._end_reason))
+            self._log.info("agent.disconnected", session=self.number, reason=self._end_reason)
+
+    def _pack(self, batch: list[pb.MasterMessage]) -> pb.MasterMessages:
+        return pb.MasterMessages(epoch=self._runner.machine.master.epoch, messages=batch)
+
+    async def _read(self) -> None:
+        try:
+            is_first = True
+            while (batch := await self._context.read()) is not grpc.aio.EOF:
+                for message in batch.messages:
+                    if is_first:
+                        self._runner.post(agent_wire.read_register(self.number, message, self._kinds))
+                        is_first = False
+                    else:
+                        self._take(message)
+        except InvalidFieldError as error:
+            self._send(EndAgentSession(session=self.number, code=RefusalCode.INVALID, detail=str(error)))
+
+    def _take(self, message: pb.AgentMessage) -> None:
+        match message.WhichOneof("message"):
+            case "statuses":
+                self._runner.post(agent_wire.read_statuses(self.number, message.statuses))
+            case "heartbeat":
+                self._runner.post(agent_wire.read_heartbeat(self.number, message.heartbeat, self._kinds))
+            case "file_chunk":
+                question = self._questions.get(message.file_chunk.request_id)
+                if question is not None and not question.done():
+                    question.set_result(message.file_chunk)
+            case "goodbye":
+                self._end_reason = message.goodbye.reason[:200]
+            case which:
+                expected = "statuses, heartbeat, file_chunk or goodbye"
+                raise InvalidFieldError(f"message: expected {expected}, got {which or 'nothing'}")
+
+    async def ask_file(self, request: pb.FileRequest) -> pb.FileChunk:
+        self._questions_asked += 1
+        number = self._questions_asked
+        question: asyncio.Future[pb.FileChunk] = asyncio.get_running_loop().create_future()
+        self._questions[number] = question
+        numbered = pb.FileRequest()
+        numbered.CopyFrom(request)
+        numbered.request_id = number
+        self.outbox.put(pb.MasterMessage(file_request=numbered))
+        try:
+            return await question
+        finally:
+            del self._questions[number]
+
+    def _send(self, action: Action) -> None:
+        master = self._runner.machine.master
+        self.outbox.put(
+            agent_wire.write_action(
+                action,  # type: ignore[arg-type]  # the runner routes only actions of this session here
+                self._kinds,
+                epoch=master.epoch,
+                heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
+            )
+        )
+        if isinstance(action, ConfirmAgent):
+            self._log = log.bind(agent_id=action.agent_id)
+            self._log.info("agent.registered", session=self.number)
+        elif isinstance(action, EndAgentSession):
+            self._log.warning("agent.session_ended", code=action.code.value, detail=action.detail)
+            self.outbox.close()

@@ -1,0 +1,103 @@
+"""Between agent messages and the core's events and actions."""
+
+from typing import Final
+
+from fairlead_master.core import actions, events
+from fairlead_proto import convert
+from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.v1 import agent_pb2 as pb
+
+_REFUSALS: Final = {code: f"REFUSAL_CODE_{code.value}" for code in actions.RefusalCode}
+"""Enum fields take the names of their values."""
+
+
+def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) -> events.AgentConnected:
+    """The first message of a session.
+
+    Raises:
+        InvalidFieldError: it is not a registration, or a field of it is wrong.
+    """
+    which = message.WhichOneof("message")
+    if which != "register":
+        raise InvalidFieldError(f"first message: expected register, got {which or 'nothing'}")
+    register = message.register
+    return events.AgentConnected(
+        session=session,
+        agent_id=AgentId(convert.read_id("register.agent_id", register.agent_id))
+        if register.agent_id
+        else None,
+        incarnation=register.incarnation,
+        boot_id=convert.read_name("register.boot_id", register.boot_id),
+        hostname=convert.read_name("register.hostname", register.hostname),
+        total=convert.read_resources("register.total", register.total, kinds),
+        attributes=convert.read_attributes("register.attributes", register.attributes),
+        tasks=tuple(
+            convert.read_running_task(f"register.tasks[{index}]", task, kinds)
+            for index, task in enumerate(register.tasks)
+        ),
+        unacknowledged=tuple(
+            convert.read_status(f"register.unacknowledged[{index}]", status)
+            for index, status in enumerate(register.unacknowledged)
+        ),
+        last_epoch=register.last_epoch,
+        agent_time_ms=register.agent_time_ms,
+        isolation=convert.read_name("register.isolation", register.isolation),
+        version=convert.read_name("register.version", register.version),
+    )
+
+
+def read_statuses(session: int, message: pb.StatusReports) -> events.StatusesReported:
+    """Reports of an agent."""
+    statuses = tuple([convert.read_status("statuses", status) for status in message.statuses])
+    return events.StatusesReported(session=session, statuses=statuses)
+
+
+def read_heartbeat(session: int, message: pb.AgentHeartbeat, kinds: ResourceKinds) -> events.AgentBeat:
+    """A sign of life with what is used."""
+    return events.AgentBeat(
+        session=session,
+        used=convert.read_resources("heartbeat.used", message.used, kinds),
+        tasks=tuple(
+            ((FrameworkId(report.framework_id), TaskId(report.task_id)), convert.read_usage(report.usage))
+            for report in message.tasks
+        ),
+    )
+
+
+def write_action(
+    action: actions.ToAgent, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+) -> pb.MasterMessage:
+    """The message of an action for an agent."""
+    match action:
+        case actions.LaunchTasks():
+            tasks = [
+                pb.LaunchTask(
+                    framework_id=action.framework_id, role=action.role, task=convert.write_task(task, kinds)
+                )
+                for task in action.tasks
+            ]
+            return pb.MasterMessage(launch=pb.Launch(tasks=tasks))
+        case actions.AcknowledgeStatuses():
+            items = [
+                pb.StatusAcknowledgement(framework_id=framework_id, task_id=task_id, sequence=sequence)
+                for framework_id, task_id, sequence in action.items
+            ]
+            return pb.MasterMessage(acknowledge=pb.AcknowledgeStatuses(items=items))
+        case actions.KillTask():
+            task = pb.KillTask(
+                framework_id=action.framework_id,
+                task_id=action.task_id,
+                grace_period_ms=action.grace_period_ms,
+                reason=convert.write_reason(action.reason),
+            )
+            return pb.MasterMessage(kill=pb.KillTasks(tasks=[task]))
+        case actions.ConfirmAgent():
+            registered = pb.Registered(
+                agent_id=action.agent_id, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms
+            )
+            return pb.MasterMessage(registered=registered)
+        case actions.EndAgentSession():
+            refused = pb.RegistrationRefused(code=_REFUSALS[action.code], detail=action.detail)
+            return pb.MasterMessage(refused=refused)

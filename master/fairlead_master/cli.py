@@ -1,0 +1,173 @@
+"""A master as a process: options in, exit code out."""
+
+import asyncio
+import gc
+import ipaddress
+import logging
+import signal
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from fairlead_master.allocation.api import AllocationError, AllocationSettings
+from fairlead_master.core.settings import CoreSettings
+from fairlead_master.registry import RegistryError
+from fairlead_master.server import ListenError, MasterServer, ServerSettings
+from fairlead_proto.resources import ResourceError, ResourceKinds
+
+log = structlog.get_logger()
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+
+_GC_THRESHOLD: Final = 50_000
+"""Objects made before the collector looks at the young ones. Tasks and messages die by reference count; the default of
+700 walks the live books hundreds of times a second for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterOptions:
+    """What ``fairlead master`` takes; None leaves a default, or what the registry remembers."""
+
+    listen: str = "127.0.0.1:5050"
+    insecure: bool = False
+    """Allows to listen beyond loopback without TLS and authentication."""
+    state: Path | None = None
+    """Directory of the registry; None keeps nothing over a restart."""
+    policy: str | None = None
+    placement: str | None = None
+    when_head_does_not_fit: str | None = None
+    offer_lease_ms: int | None = None
+    agent_timeout_ms: int | None = None
+    recovery_wait_ms: int | None = None
+    custom_resources: tuple[str, ...] = ()
+    log_level: str = "info"
+    ready_file: Path | None = None
+    """Gets ``HOST:PORT`` once the master serves."""
+    core: CoreSettings = field(default_factory=CoreSettings)
+
+
+def run_master(options: MasterOptions) -> int:
+    """Run a master until a signal ends it.
+
+    Returns:
+        0 after SIGINT or SIGTERM; 1 after a failure at run time; 2 if the options or what they name cannot be used,
+        with one line on standard error that says why.
+    """
+    configure_logging(options.log_level)
+    try:
+        settings = make_settings(options)
+    except (AllocationError, ResourceError, ValueError) as error:
+        return _refuse(str(error))
+    try:
+        return asyncio.run(_run(settings, options.ready_file))
+    except (RegistryError, ListenError, AllocationError) as error:
+        return _refuse(str(error))
+
+
+def _refuse(detail: str) -> int:
+    sys.stderr.write(f"fairlead master: {detail}\n")
+    return EXIT_USAGE
+
+
+def make_settings(options: MasterOptions) -> ServerSettings:
+    """The options, checked, with defaults in place.
+
+    Raises:
+        ValueError: an option cannot be used; the text names it, what was expected and what came.
+    """
+    _check_listen(options)
+    allocation = options.core.allocation
+    chosen = AllocationSettings(
+        policy=options.policy or allocation.policy,
+        placement=options.placement or allocation.placement,
+        when_head_does_not_fit=options.when_head_does_not_fit or allocation.when_head_does_not_fit,
+    )
+    given = {
+        name: value
+        for name in ("offer_lease_ms", "agent_timeout_ms", "recovery_wait_ms")
+        if (value := getattr(options, name)) is not None
+    }
+    return ServerSettings(
+        listen=options.listen,
+        state_directory=options.state,
+        kinds=ResourceKinds(options.custom_resources),
+        core=replace(options.core, allocation=chosen, **given),
+        policy_is_given=any((options.policy, options.placement, options.when_head_does_not_fit)),
+    )
+
+
+def _check_listen(options: MasterOptions) -> None:
+    host, colon, port = options.listen.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"listen: expected HOST:PORT, got {options.listen!r}")
+    if options.insecure or _is_loopback(host.strip("[]")):
+        return
+    raise ValueError(
+        f"listen: {host} is not a loopback address, and this master has no TLS and no authentication: whoever reaches "
+        "it can run commands on every agent. Listen on 127.0.0.1, or say --insecure on a network you trust"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _run(settings: ServerSettings, ready_file: Path | None) -> int:
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[int] = loop.create_future()
+
+    def stop(number: signal.Signals) -> None:
+        if not stopped.done():
+            log.info("master.stopping", signal=number.name)
+            stopped.set_result(EXIT_OK)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    master = await MasterServer.start(settings)
+    gc.set_threshold(_GC_THRESHOLD)
+    address = f"{settings.listen.rpartition(':')[0]}:{master.port}"
+    if ready_file is not None:
+        ready_file.write_text(address + "\n")
+    log.info("master.serving", address=address, epoch=master.runner.machine.master.epoch)
+    failed = master.runner.failed
+    ends: list[asyncio.Future[Any]] = [stopped, failed]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    await master.stop()
+    if failed.done():
+        error = failed.exception()
+        log.error("master.failed", error=repr(error), exc_info=error)
+        return EXIT_FAILED
+    return stopped.result()
+
+
+def configure_logging(level: str) -> None:
+    """Log to standard error: for people on a terminal, JSON elsewhere."""
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        raise ValueError(f"log level: expected debug, info, warning or error, got {level!r}")
+    renderer = (
+        structlog.dev.ConsoleRenderer()
+        if sys.stderr.isatty()
+        else structlog.processors.JSONRenderer(sort_keys=False)
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )

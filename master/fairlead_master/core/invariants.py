@@ -1,0 +1,239 @@
+"""What must be true of a master between any two steps, as one check that raises.
+
+The check reads everything and costs O(everything), so it runs after each step under test and on a sample in production.
+It compares records that are kept apart on purpose: the master's tables of offers and tasks with each other, and their
+sums with the allocator's books, which are kept by increments and never recomputed. A message names the ids and the
+numbers that disagree.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from fairlead_master.core import settings as bounds
+from fairlead_master.core.state import Agent, AgentState, Framework, FrameworkState, Master
+from fairlead_proto.resources import Vector, add, scale, subtract, sum_vectors
+from fairlead_proto.task_state import TaskState, is_terminal
+
+_AWAY = (AgentState.RECOVERING, AgentState.DISCONNECTED, AgentState.UNREACHABLE)
+
+
+def check(master: Master) -> None:
+    """Raise unless every book balances.
+
+    Raises:
+        AssertionError: some record contradicts another; the message names both.
+    """
+    assert not master.out, f"{len(master.out)} actions are left over from a step"
+    _check_framework_sessions(master)
+    _check_agent_sessions(master)
+    _check_offers(master)
+    _check_tasks(master)
+    _check_deadlines(master)
+    for agent in master.agents.values():
+        _check_agent_books(master, agent)
+    for framework in master.frameworks.values():
+        _check_wanted(master, framework)
+    _check_bounds(master)
+    master.allocator.check()
+
+
+def _check_framework_sessions(master: Master) -> None:
+    for session, framework in master.framework_by_session.items():
+        assert framework.session == session, (
+            f"session {session} leads to framework {framework.framework_id}, which has {framework.session}"
+        )
+    for key, framework in master.frameworks.items():
+        identity = framework.framework_id
+        assert key == identity, f"framework {identity} is listed as {key}"
+        assert identity not in master.completed_frameworks, (
+            f"framework {identity} is listed as over and as not"
+        )
+        is_connected = framework.session is not None
+        assert is_connected == (framework.state is FrameworkState.CONNECTED), (
+            f"framework {identity} is {framework.state.value} with session {framework.session}"
+        )
+        if framework.session is not None:
+            assert master.framework_by_session.get(framework.session) is framework, (
+                f"session {framework.session} of framework {identity} leads to another or to none"
+            )
+        is_away = framework.state is FrameworkState.DISCONNECTED
+        assert is_away == (identity in master.frameworks_away), f"framework {identity}: away or not?"
+        assert (
+            is_away == (framework.away_until_ms is not None) or framework.state is FrameworkState.COMPLETED
+        ), f"framework {identity} is {framework.state.value} with failover deadline {framework.away_until_ms}"
+        assert framework.tasks or framework.state is not FrameworkState.COMPLETED, (
+            f"framework {identity} is over and without tasks, and its account is still open"
+        )
+    _check_listed("away", master.frameworks_away, master.frameworks)
+    for identity, framework in master.completed_frameworks.items():
+        assert not (framework.tasks or framework.offers), f"framework {identity} is over and holds something"
+
+
+def _check_listed(what: str, part: Mapping[str, object], whole: Mapping[str, object]) -> None:
+    for key, record in part.items():
+        assert whole.get(key) is record, f"{key} is listed as {what} and is not known, or is another"
+
+
+def _check_agent_sessions(master: Master) -> None:
+    for session, agent in master.agent_by_session.items():
+        assert agent.session == session, (
+            f"session {session} leads to agent {agent.agent_id}, which has {agent.session}"
+        )
+    for key, agent in master.agents.items():
+        identity = agent.agent_id
+        assert key == identity, f"agent {identity} is listed as {key}"
+        is_away = agent.state in _AWAY
+        assert is_away == (agent.session is None), (
+            f"agent {identity} is {agent.state.value} with session {agent.session}"
+        )
+        if agent.session is not None:
+            assert master.agent_by_session.get(agent.session) is agent, (
+                f"session {agent.session} of agent {identity} leads to another or to none"
+            )
+        assert is_away == (identity in master.agents_away), f"agent {identity}: away or not?"
+        assert is_away == (agent.deadline_ms is not None), (
+            f"agent {identity} has deadline {agent.deadline_ms}"
+        )
+        assert is_away != (identity in master.agents_heard), f"agent {identity}: listened to or not?"
+        is_waited_for = identity in master.recovering
+        assert is_waited_for == (agent.state is AgentState.RECOVERING), (
+            f"agent {identity} is {agent.state.value}, waited for: {is_waited_for}"
+        )
+    _check_listed("away", master.agents_away, master.agents)
+    for identity in (*master.agents_heard, *master.recovering):
+        assert identity in master.agents, f"agent {identity} is listened to or waited for, and is not known"
+
+
+def _check_offers(master: Master) -> None:
+    for key, offer in master.offers.items():
+        assert key == offer.offer_id, f"offer {offer.offer_id} is listed as {key}"
+        assert key not in master.ended_offers, f"offer {key} is out, and it ended: {master.ended_offers[key]}"
+        assert offer.units > 0, f"offer {key} is of {offer.units} units"
+        for where, offers in (("framework", offer.framework.offers), ("agent", offer.agent.offers)):
+            assert offers.get(key) is offer, f"offer {key} is not in the table of its {where}"
+        assert master.frameworks.get(offer.framework.framework_id) is offer.framework, (
+            f"offer {key}: no framework"
+        )
+        assert master.agents.get(offer.agent.agent_id) is offer.agent, f"offer {key}: no agent"
+        assert offer.framework.session is not None, f"offer {key} is out to a framework that is away"
+        assert offer.agent.session is not None, f"offer {key} is of an agent that is away"
+    for what, count in (
+        ("frameworks", sum(len(framework.offers) for framework in master.frameworks.values())),
+        ("agents", sum(len(agent.offers) for agent in master.agents.values())),
+    ):
+        assert count == len(master.offers), f"{what} list {count} offers, the master {len(master.offers)}"
+    _check_ordered("offers", (offer.expires_ms for offer in master.offers.values()))
+
+
+def _check_ordered(what: str, deadlines: Iterable[int]) -> None:
+    last = None
+    for deadline in deadlines:
+        assert last is None or last <= deadline, f"{what}: deadline {deadline} stands after {last}"
+        last = deadline
+
+
+def _check_tasks(master: Master) -> None:
+    for framework in master.frameworks.values():
+        for task_id, task in framework.tasks.items():
+            assert (task.framework_id, task.task_id) == (framework.framework_id, task_id), (
+                f"task {task.key} is listed as {task_id} of framework {framework.framework_id}"
+            )
+            assert not is_terminal(task.state), f"task {task.key} is {task.state.value} and listed as live"
+            assert 0 <= task.acknowledged <= task.sequence, (
+                f"task {task.key}: acknowledged {task.acknowledged} of {task.sequence} statuses"
+            )
+            agent = master.agents.get(task.agent_id)
+            assert agent is not None, f"task {task.key} is on agent {task.agent_id}, which is not known"
+            assert agent.tasks.get(task.key) is task, (
+                f"task {task.key} is not in the table of {task.agent_id}"
+            )
+            assert (task.state is TaskState.UNREACHABLE) <= (agent.state is AgentState.UNREACHABLE), (
+                f"task {task.key} is unreachable on agent {agent.agent_id}, which is {agent.state.value}"
+            )
+    owned = sum(len(framework.tasks) for framework in master.frameworks.values())
+    hosted = sum(len(agent.tasks) for agent in master.agents.values())
+    assert owned == hosted, f"frameworks list {owned} live tasks, agents {hosted}"
+    for key, task in master.finished.items():
+        assert key == task.key, f"finished task {task.key} is listed as {key}"
+        assert is_terminal(task.state), f"task {key} is {task.state.value} and listed as finished"
+
+
+def _check_deadlines(master: Master) -> None:
+    for what, deadlines in (("staging", master.staging), ("killing", master.killing)):
+        _check_ordered(what, deadlines.values())
+        for framework_id, task_id in deadlines:
+            framework = master.frameworks.get(framework_id)
+            task = framework.tasks.get(task_id) if framework is not None else None
+            assert task is not None, f"{what}: task {framework_id}/{task_id} is not live"
+            assert what != "staging" or task.state is TaskState.STAGING, (
+                f"staging: task {framework_id}/{task_id} is {task.state.value}"
+            )
+            assert what != "killing" or task.kill_reason is not None, (
+                f"killing: nobody asked for the end of task {framework_id}/{task_id}"
+            )
+    for framework in master.frameworks.values():
+        for task in framework.tasks.values():
+            assert task.kill_reason is None or task.key in master.killing, (
+                f"the kill of {task.key} is not repeated"
+            )
+    _check_ordered("heard", master.agents_heard.values())
+
+
+def _check_agent_books(master: Master, agent: Agent) -> None:
+    zero = master.kinds.zero
+    books = master.allocator.agent_books(agent.agent_id)
+    held = sum_vectors((task.resources for task in agent.tasks.values()), zero)
+    offered = sum_vectors((scale(offer.unit, offer.units) for offer in agent.offers.values()), zero)
+    units = sum(offer.units for offer in agent.offers.values())
+    counted, counted_tasks = (held, len(agent.tasks)) if agent.is_charged else (zero, 0)
+    assert books.total == agent.total, f"agent {agent.agent_id}: total {agent.total}, allocator {books.total}"
+    assert add(counted, offered) == books.charged, (
+        f"agent {agent.agent_id}: held {counted} + offered {offered}, allocator charges {books.charged}"
+    )
+    assert books.free == subtract(agent.total, books.charged), (
+        f"agent {agent.agent_id}: total {agent.total} - charged {books.charged} is not free {books.free}"
+    )
+    assert books.tasks == counted_tasks + units, (
+        f"agent {agent.agent_id}: {counted_tasks} tasks + {units} units offered, allocator counts {books.tasks}"
+    )
+    assert books.active == (agent.state is AgentState.ACTIVE), (
+        f"agent {agent.agent_id} is {agent.state.value}, for the allocator active: {books.active}"
+    )
+    assert (
+        agent.is_charged != (agent.state in (AgentState.UNREACHABLE, AgentState.RECOVERING))
+        or not agent.tasks
+    ), f"agent {agent.agent_id} is {agent.state.value}, its tasks are counted: {agent.is_charged}"
+    if agent.state is AgentState.ACTIVE and not master.allocator.allows_overcommit:
+        assert min(books.free) >= 0, f"agent {agent.agent_id} is active and has {books.free} free"
+
+
+def _check_wanted(master: Master, framework: Framework) -> None:
+    identity = framework.framework_id
+    pending = master.allocator.pending(identity)
+    assert pending.keys() == framework.demand.keys(), (
+        f"framework {identity} wants {list(framework.demand)}, the allocator knows {list(pending)}"
+    )
+    for class_id, units in pending.items():
+        offered = sum(offer.units for offer in framework.offers.values() if offer.class_id == class_id)
+        wanted = framework.demand[class_id].units
+        assert 0 <= units <= max(0, wanted - offered), (
+            f"framework {identity}: {units} units of {class_id} are pending, of {wanted} with {offered} offered"
+        )
+
+
+def _check_bounds(master: Master) -> None:
+    for what, size, bound in (
+        ("finished tasks", len(master.finished), bounds.FINISHED_TASKS_KEPT),
+        ("completed frameworks", len(master.completed_frameworks), bounds.COMPLETED_FRAMEWORKS_KEPT),
+        ("ended offers", len(master.ended_offers), bounds.ENDED_OFFERS_KEPT),
+        ("frameworks", len(master.frameworks), bounds.FRAMEWORKS_MAX),
+        ("changes", len(master.changes), bounds.CHANGES_KEPT),
+    ):
+        assert size <= bound, f"{size} {what} are kept, expected at most {bound}"
+
+
+def held_by(master: Master, framework: Framework) -> Vector:
+    """What the framework's tasks hold on agents that can be reached, and what it is offered."""
+    zero = master.kinds.zero
+    held = (task.resources for task in framework.tasks.values() if master.agents[task.agent_id].is_charged)
+    offered = (scale(offer.unit, offer.units) for offer in framework.offers.values())
+    return add(sum_vectors(held, zero), sum_vectors(offered, zero))

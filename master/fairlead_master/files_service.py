@@ -1,0 +1,91 @@
+"""FilesService: sandboxes, read through the agent that has them."""
+
+from typing import Any, Final
+
+import grpc
+
+from fairlead_master.agent_service import AgentAwayError, AgentService
+from fairlead_master.core.operations import find_by_id
+from fairlead_master.core.state import Task
+from fairlead_master.runner import Runner
+from fairlead_proto.ids import FrameworkId, TaskId
+from fairlead_proto.v1 import agent_pb2, files_pb2_grpc
+from fairlead_proto.v1 import files_pb2 as pb
+
+Context = Any
+"""grpc.aio.ServicerContext; the stubs make it generic, the class is not at run time."""
+
+READ_LENGTH_DEFAULT: Final = 64 * 1024
+READ_LENGTH_MAX: Final = 1024 * 1024
+WAIT_MS_MAX: Final = 30_000
+ANSWER_SECONDS: Final = 10.0
+"""What an agent is given beyond the wait it was asked for."""
+
+_STATUS: Final = {
+    agent_pb2.FILE_CODE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    agent_pb2.FILE_CODE_COLLECTED: grpc.StatusCode.NOT_FOUND,
+    agent_pb2.FILE_CODE_OUTSIDE_SANDBOX: grpc.StatusCode.PERMISSION_DENIED,
+    agent_pb2.FILE_CODE_UNREADABLE: grpc.StatusCode.FAILED_PRECONDITION,
+}
+
+
+class FilesService(files_pb2_grpc.FilesServiceServicer):
+    """Finds the task's agent and asks it."""
+
+    def __init__(self, runner: Runner, agents: AgentService) -> None:
+        self._runner = runner
+        self._agents = agents
+
+    async def Read(self, request: pb.ReadRequest, context: Context) -> pb.ReadResponse:
+        if not 0 <= request.length <= READ_LENGTH_MAX:
+            await _refuse(context, f"length: expected 0 to {READ_LENGTH_MAX}, got {request.length}")
+        if not 0 <= request.wait_ms <= WAIT_MS_MAX:
+            await _refuse(context, f"wait_ms: expected 0 to {WAIT_MS_MAX}, got {request.wait_ms}")
+        task = await self._find(request.task_id, request.framework_id, context)
+        question = agent_pb2.FileRequest(
+            framework_id=task.framework_id,
+            task_id=task.task_id,
+            path=request.path,
+            offset=request.offset,
+            length=request.length or READ_LENGTH_DEFAULT,
+            wait_ms=request.wait_ms,
+        )
+        chunk = await self._ask(task, question, context)
+        return pb.ReadResponse(offset=chunk.offset, data=chunk.data, size=chunk.size, complete=chunk.complete)
+
+    async def List(self, request: pb.ListFilesRequest, context: Context) -> pb.ListFilesResponse:
+        task = await self._find(request.task_id, request.framework_id, context)
+        question = agent_pb2.FileRequest(
+            framework_id=task.framework_id, task_id=task.task_id, path=request.path, list=True
+        )
+        chunk = await self._ask(task, question, context)
+        return pb.ListFilesResponse(entries=chunk.entries)
+
+    async def _find(self, task_id: str, framework_id: str, context: Context) -> Task:
+        owner = FrameworkId(framework_id) if framework_id else None
+        found = find_by_id(self._runner.machine.master, TaskId(task_id), owner)
+        if not found:
+            detail = f"task_id: expected a task that was launched and is remembered, got {task_id!r}"
+            await context.abort(grpc.StatusCode.NOT_FOUND, detail)
+        if len(found) > 1:
+            owners = ", ".join(task.framework_id for task in found[:5])
+            await _refuse(context, f"task_id: several frameworks have {task_id!r}; name one of {owners}")
+        return found[0]
+
+    async def _ask(
+        self, task: Task, question: agent_pb2.FileRequest, context: Context
+    ) -> agent_pb2.FileChunk:
+        try:
+            chunk = await self._agents.ask_file(
+                task.agent_id, question, question.wait_ms / 1000 + ANSWER_SECONDS
+            )
+        except AgentAwayError as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+            raise
+        if chunk.code != agent_pb2.FILE_CODE_OK:
+            await context.abort(_STATUS.get(chunk.code, grpc.StatusCode.INTERNAL), chunk.detail)
+        return chunk
+
+
+async def _refuse(context: Context, detail: str) -> None:
+    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, detail)

@@ -1,0 +1,114 @@
+"""FrameworkService: one task reads a framework's calls, one writes its events; neither waits for the other."""
+
+from typing import Any
+
+import grpc
+import structlog
+
+from fairlead_master import framework_wire
+from fairlead_master.core import actions, events
+from fairlead_master.core.actions import Action, EndFrameworkSession, ErrorCode, WelcomeFramework
+from fairlead_master.runner import Runner
+from fairlead_master.sessions import Outbox, converse
+from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.v1 import framework_pb2 as pb
+from fairlead_proto.v1 import framework_pb2_grpc
+
+log = structlog.get_logger()
+
+Context = Any
+"""grpc.aio.ServicerContext of the two batch messages; the stubs make it generic, the class is not at run time."""
+
+
+class FrameworkService(framework_pb2_grpc.FrameworkServiceServicer):
+    """Sessions of frameworks."""
+
+    def __init__(self, runner: Runner, kinds: ResourceKinds) -> None:
+        self._runner = runner
+        self._kinds = kinds
+        self._sessions: set[_Session] = set()
+
+    async def Connect(self, _request_iterator: object, context: Context) -> None:
+        """Serve one session to its end."""
+        session = _Session(self._runner, self._kinds, context)
+        self._sessions.add(session)
+        try:
+            await session.serve()
+        finally:
+            self._sessions.discard(session)
+
+    def beat(self, now_ms: int) -> None:
+        """Send a heartbeat to every session, so that silence means a broken connection."""
+        event = pb.FrameworkEvent(heartbeat=pb.Heartbeat(master_time_ms=now_ms))
+        for session in tuple(self._sessions):
+            session.outbox.put(event)
+
+    def shut_down(self) -> None:
+        """Tell every session to reconnect later, and end it."""
+        error = pb.Error(code=pb.ERROR_CODE_SHUTTING_DOWN, detail="the master shuts down")
+        for session in tuple(self._sessions):
+            session.outbox.put(pb.FrameworkEvent(error=error))
+            session.outbox.close()
+
+
+class _Session:
+    def __init__(self, runner: Runner, kinds: ResourceKinds, context: Context) -> None:
+        self._runner = runner
+        self._kinds = kinds
+        self._context = context
+        self._log = log
+        self.outbox: Outbox[pb.FrameworkEvent] = Outbox()
+        self.number = runner.open_session(self._send)
+
+    async def serve(self) -> None:
+        try:
+            await converse(self._context, self.outbox, self._read, self._pack)
+        finally:
+            self._runner.close_session(self.number)
+            self._runner.post(events.FrameworkDisconnected(session=self.number))
+            was_cut_off = self.outbox.overflown.is_set()
+            self._log.info("framework.disconnected", session=self.number, was_cut_off=was_cut_off)
+
+    def _pack(self, batch: list[pb.FrameworkEvent]) -> pb.FrameworkEvents:
+        return pb.FrameworkEvents(epoch=self._runner.machine.master.epoch, events=batch)
+
+    async def _read(self) -> None:
+        """Read until the peer ends."""
+        try:
+            is_first = True
+            while (message := await self._context.read()) is not grpc.aio.EOF:
+                for call in message.calls:
+                    if is_first:
+                        self._runner.post(framework_wire.read_hello(self.number, call))
+                        is_first = False
+                    else:
+                        self._take(call)
+        except InvalidFieldError as error:
+            self._end(ErrorCode.INVALID, str(error))
+
+    def _take(self, call: pb.FrameworkCall) -> None:
+        try:
+            self._runner.post(framework_wire.read_call(self.number, call, self._kinds))
+        except InvalidFieldError as error:
+            self._log.warning("framework.call_invalid", session=self.number, detail=str(error))
+            self.outbox.put(framework_wire.write_invalid(call, error))
+
+    def _send(self, action: Action) -> None:
+        master = self._runner.machine.master
+        message = framework_wire.write_action(
+            action,  # type: ignore[arg-type]  # the runner routes only actions of this session here
+            self._kinds,
+            epoch=master.epoch,
+            heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
+        )
+        self.outbox.put(message)
+        if isinstance(action, WelcomeFramework):
+            self._log = log.bind(framework_id=action.framework_id)
+            self._log.info("framework.connected", session=self.number, role=action.role)
+        elif isinstance(action, EndFrameworkSession):
+            self._log.warning("framework.session_ended", code=action.code.value, detail=action.detail)
+            self.outbox.close()
+
+    def _end(self, code: ErrorCode, detail: str) -> None:
+        self._send(actions.EndFrameworkSession(session=self.number, code=code, detail=detail))

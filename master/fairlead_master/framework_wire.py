@@ -1,0 +1,238 @@
+"""Between framework messages and the core's events and actions."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fairlead_master.core import actions, events
+from fairlead_proto import convert, limits
+from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
+from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.v1 import framework_pb2 as pb
+
+_SCOPES: Final = {
+    pb.Decline.SCOPE_UNSPECIFIED: events.DeclineScope.AGENT,
+    pb.Decline.SCOPE_AGENT: events.DeclineScope.AGENT,
+    pb.Decline.SCOPE_CLASS: events.DeclineScope.CLASS,
+    pb.Decline.SCOPE_NOTHING: events.DeclineScope.NOTHING,
+}
+# Enum fields take the names of their values.
+_CALL_CODES: Final = {code: f"CALL_CODE_{code.value}" for code in actions.CallCode}
+_ERROR_CODES: Final = {code: f"ERROR_CODE_{code.value}" for code in actions.ErrorCode}
+_REJECTIONS: Final = {code: f"REJECTION_{code.value}" for code in actions.Rejection}
+_ATTRIBUTES_OF_OUR_OWN: Final = ("hostname", "agent_id")
+
+
+def read_hello(session: int, call: pb.FrameworkCall) -> events.FrameworkConnected:
+    """The first call of a session.
+
+    Raises:
+        InvalidFieldError: it is not a Hello, or a field of it is wrong.
+    """
+    if call.WhichOneof("call") != "hello":
+        raise InvalidFieldError(f"first call: expected hello, got {call.WhichOneof('call') or 'nothing'}")
+    hello = call.hello
+    framework_id = (
+        FrameworkId(convert.read_id("hello.framework_id", hello.framework_id)) if hello.framework_id else None
+    )
+    return events.FrameworkConnected(
+        session=session,
+        framework_id=framework_id,
+        name=convert.read_name("hello.name", hello.name),
+        role=convert.read_role("hello.role", hello.role),
+        principal=convert.read_name("hello.principal", hello.principal),
+        failover_timeout_ms=convert.read_duration("hello.failover_timeout_ms", hello.failover_timeout_ms),
+        last_epoch=hello.last_epoch,
+        weight=convert.read_weight("hello.weight", hello.weight) if hello.weight else None,
+    )
+
+
+def read_call(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> events.Event:
+    """The event of a call after the first.
+
+    Raises:
+        InvalidFieldError: a field is wrong; nothing of the call is carried out.
+    """
+    which = call.WhichOneof("call")
+    reader = _READERS.get(which or "")
+    if reader is None:
+        raise InvalidFieldError(f"call: expected one of {', '.join(_READERS)}, got {which or 'nothing'}")
+    return reader(session, call, kinds)
+
+
+def _read_demand(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> events.Event:
+    return events.DemandSet(
+        session=session,
+        request_id=call.request_id,
+        version=call.set_demand.version,
+        classes=convert.read_classes("set_demand.classes", call.set_demand.classes, kinds),
+    )
+
+
+def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> events.Event:
+    messages = call.accept.tasks
+    if len(messages) > limits.TASKS_PER_ACCEPT_MAX:
+        raise InvalidFieldError(
+            f"accept.tasks: expected at most {limits.TASKS_PER_ACCEPT_MAX} tasks, got {len(messages)}"
+        )
+    tasks: list[Any] = []
+    for message in messages:
+        try:
+            tasks.append(convert.read_task("task", message, kinds))
+        except InvalidFieldError as error:
+            tasks.append(events.InvalidTask(message.task_id[: limits.ID_LENGTH_MAX], str(error)))
+    return events.OfferAccepted(
+        session=session,
+        request_id=call.request_id,
+        offer_id=OfferId(call.accept.offer_id),
+        tasks=tuple(tasks),
+    )
+
+
+def _read_decline(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
+    decline = call.decline
+    return events.OffersDeclined(
+        session=session,
+        request_id=call.request_id,
+        offer_ids=tuple(map(OfferId, decline.offer_ids)),
+        reason=decline.reason[: limits.NAME_LENGTH_MAX],
+        scope=_SCOPES[decline.scope],
+        ttl_ms=convert.read_duration("decline.ttl_ms", decline.ttl_ms),
+    )
+
+
+def _read_kill(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
+    return events.KillAsked(
+        session=session,
+        request_id=call.request_id,
+        task_ids=tuple(map(TaskId, call.kill.task_ids)),
+        grace_period_ms=convert.read_duration("kill.grace_period_ms", call.kill.grace_period_ms),
+    )
+
+
+def _read_acknowledge(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
+    items = tuple(
+        [(TaskId(item.task_id), item.sequence, AgentId(item.agent_id)) for item in call.acknowledge.items]
+    )
+    return events.StatusesAcknowledged(session=session, items=items)
+
+
+def _read_reconcile(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
+    task_ids = tuple(TaskId(convert.read_id("reconcile.task_ids", text)) for text in call.reconcile.task_ids)
+    return events.ReconcileAsked(session=session, request_id=call.request_id, task_ids=task_ids)
+
+
+def _read_teardown(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
+    return events.TeardownAsked(session=session, request_id=call.request_id)
+
+
+_READERS: Final[Mapping[str, Callable[[int, pb.FrameworkCall, ResourceKinds], events.Event]]] = {
+    "set_demand": _read_demand,
+    "accept": _read_accept,
+    "decline": _read_decline,
+    "kill": _read_kill,
+    "acknowledge": _read_acknowledge,
+    "reconcile": _read_reconcile,
+    "teardown": _read_teardown,
+}
+
+
+def write_invalid(call: pb.FrameworkCall, error: InvalidFieldError) -> pb.FrameworkEvent:
+    """The answer to a call that did not pass the border."""
+    if call.WhichOneof("call") == "accept":
+        items = [
+            pb.AcceptResult.Item(task_id=task.task_id, rejection=pb.REJECTION_INVALID, detail=str(error))
+            for task in call.accept.tasks[: limits.TASKS_PER_ACCEPT_MAX]
+        ]
+        answer = pb.AcceptResult(request_id=call.request_id, offer_id=call.accept.offer_id, items=items)
+        return pb.FrameworkEvent(accept_result=answer)
+    return pb.FrameworkEvent(
+        result=pb.CallResult(request_id=call.request_id, code=pb.CALL_CODE_INVALID, detail=str(error))
+    )
+
+
+def write_action(
+    action: actions.ToFramework, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+) -> pb.FrameworkEvent:
+    """The event message of an action for a framework."""
+    match action:
+        case actions.ForwardStatuses():
+            statuses = pb.TaskStatuses(statuses=[convert.write_status(status) for status in action.statuses])
+            return pb.FrameworkEvent(statuses=statuses)
+        case actions.AnswerAccept():
+            return _write_accept_result(action)
+        case actions.SendOffers():
+            offers = pb.Offers(offers=[_write_offer(terms, kinds) for terms in action.offers])
+            return pb.FrameworkEvent(offers=offers)
+        case actions.AnswerCall():
+            return _write_result(action, kinds)
+        case actions.RescindOffers():
+            return pb.FrameworkEvent(rescind=pb.Rescind(offer_ids=action.offer_ids, reason=action.reason))
+        case actions.WelcomeFramework():
+            welcome = pb.Welcome(
+                framework_id=action.framework_id,
+                epoch=epoch,
+                heartbeat_interval_ms=heartbeat_interval_ms,
+                failover_timeout_ms=action.failover_timeout_ms,
+                role=action.role,
+                custom_resources=kinds.custom,
+            )
+            return pb.FrameworkEvent(welcome=welcome)
+        case actions.FinishReconciliation():
+            done = pb.ReconcileDone(
+                request_id=action.request_id, recovering_agent_ids=action.recovering_agent_ids
+            )
+            return pb.FrameworkEvent(reconcile_done=done)
+        case actions.AnnounceAgentGone():
+            return pb.FrameworkEvent(agent_gone=pb.AgentGone(agent_id=action.agent_id, reason=action.reason))
+        case actions.EndFrameworkSession():
+            return pb.FrameworkEvent(error=pb.Error(code=_ERROR_CODES[action.code], detail=action.detail))
+
+
+def _write_accept_result(action: actions.AnswerAccept) -> pb.FrameworkEvent:
+    items = [
+        pb.AcceptResult.Item(task_id=answer.task_id, launched=True)
+        if answer.rejection is None
+        else pb.AcceptResult.Item(
+            task_id=answer.task_id, rejection=_REJECTIONS[answer.rejection], detail=answer.detail
+        )
+        for answer in action.answers
+    ]
+    result = pb.AcceptResult(request_id=action.request_id, offer_id=action.offer_id, items=items)
+    return pb.FrameworkEvent(accept_result=result)
+
+
+def _write_offer(terms: actions.OfferTerms, kinds: ResourceKinds) -> pb.Offer:
+    offer = pb.Offer(
+        offer_id=terms.offer_id,
+        agent_id=terms.agent_id,
+        hostname=terms.hostname,
+        class_id=terms.class_id,
+        demand_version=terms.demand_version,
+        units=terms.units,
+        unit=convert.write_resources(terms.unit, kinds),
+        lease_ms=terms.lease_ms,
+    )
+    for name, value in terms.attributes.items():
+        if name not in _ATTRIBUTES_OF_OUR_OWN:
+            offer.attributes[name] = value
+    return offer
+
+
+def _write_result(action: actions.AnswerCall, kinds: ResourceKinds) -> pb.FrameworkEvent:
+    result = pb.CallResult(
+        request_id=action.request_id,
+        code=_CALL_CODES[action.code],
+        detail=action.detail,
+        demand_version=action.demand_version,
+        infeasible=[
+            pb.Infeasible(
+                class_id=verdict.class_id,
+                best_agent_id=verdict.best_agent_id or "",
+                missing=convert.write_resources(verdict.missing, kinds),
+                detail=verdict.detail,
+            )
+            for verdict in action.infeasible
+        ],
+    )
+    return pb.FrameworkEvent(result=result)

@@ -1,0 +1,245 @@
+"""OperatorService: listings in pages, changes as they happen, orders to the core. Nothing here waits inside a step."""
+
+import asyncio
+from typing import Any, Final
+
+import grpc
+
+from fairlead_master import views
+from fairlead_master.allocation import placement, policies
+from fairlead_master.allocation.api import Weight
+from fairlead_master.core import events
+from fairlead_master.core.actions import AnswerOperator, CallCode
+from fairlead_master.core.explain import explain
+from fairlead_master.core.operations import find_by_id
+from fairlead_master.core.state import Master
+from fairlead_master.runner import Runner
+from fairlead_proto import convert, limits
+from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto.ids import FrameworkId, Role, TaskId
+from fairlead_proto.v1 import operator_pb2 as pb
+from fairlead_proto.v1 import operator_pb2_grpc
+
+Context = Any
+"""grpc.aio.ServicerContext; the stubs make it generic, the class is not at run time."""
+
+CHANGES_PER_MESSAGE_MAX: Final = 1_000
+WATCH_INTERVAL_S: Final = 0.05
+"""Changes of this long share a message: a watcher is a person or a screen."""
+
+_STATUS: Final = {
+    CallCode.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    CallCode.UNKNOWN: grpc.StatusCode.NOT_FOUND,
+    CallCode.UNAUTHORIZED: grpc.StatusCode.PERMISSION_DENIED,
+    CallCode.LIMIT: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    CallCode.INFEASIBLE: grpc.StatusCode.FAILED_PRECONDITION,
+}
+
+
+class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
+    """Reads the core between steps; orders go to it as events."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    @property
+    def _master(self) -> Master:
+        return self._runner.machine.master
+
+    async def GetCluster(self, _request: pb.GetClusterRequest, _context: Context) -> pb.Cluster:
+        return views.cluster(self._master, self._runner.clock.now_ms())
+
+    async def ListTasks(self, request: pb.ListTasksRequest, context: Context) -> pb.ListTasksResponse:
+        master = self._master
+        if request.task_ids:
+            ids = set(request.task_ids)
+            owner = FrameworkId(request.framework_id) if request.framework_id else None
+            found = [
+                views.task_info(master, task)
+                for task_id in dict.fromkeys(request.task_ids)
+                for task in find_by_id(master, TaskId(task_id), owner)
+            ]
+            found += [info for info in views.pending(master) if info.task_id in ids]
+            return pb.ListTasksResponse(tasks=found, version=master.version)
+        rows = views.select_tasks(master, frozenset(request.states), request.framework_id)
+        await self._check_page(request.page_size, context)
+        taken, token = views.page(rows, views.task_row_key, request.page_size, request.page_token)
+        infos = [views.task_row_info(master, row) for row in taken]
+        return pb.ListTasksResponse(tasks=infos, next_page_token=token, version=master.version)
+
+    async def ListAgents(self, request: pb.ListRequest, context: Context) -> pb.ListAgentsResponse:
+        await self._check_page(request.page_size, context)
+        master = self._master
+        taken, token = views.page(
+            master.agents.values(), lambda agent: agent.agent_id, request.page_size, request.page_token
+        )
+        infos = [views.agent_info(master, agent) for agent in taken]
+        return pb.ListAgentsResponse(agents=infos, next_page_token=token, version=master.version)
+
+    async def ListFrameworks(self, request: pb.ListRequest, context: Context) -> pb.ListFrameworksResponse:
+        await self._check_page(request.page_size, context)
+        master = self._master
+        known = {**master.completed_frameworks, **master.frameworks}
+        taken, token = views.page(
+            known.values(), lambda framework: framework.framework_id, request.page_size, request.page_token
+        )
+        infos = [views.framework_info(master, framework) for framework in taken]
+        return pb.ListFrameworksResponse(frameworks=infos, next_page_token=token, version=master.version)
+
+    async def ListRoles(self, request: pb.ListRequest, context: Context) -> pb.ListRolesResponse:
+        await self._check_page(request.page_size, context)
+        master = self._master
+        taken, token = views.page(
+            views.roles(master), lambda info: info.role, request.page_size, request.page_token
+        )
+        policy = master.settings.allocation.policy
+        return pb.ListRolesResponse(roles=taken, next_page_token=token, version=master.version, policy=policy)
+
+    async def ListOffers(self, request: pb.ListRequest, context: Context) -> pb.ListOffersResponse:
+        await self._check_page(request.page_size, context)
+        master, now_ms = self._master, self._runner.clock.now_ms()
+        taken, token = views.page(
+            master.offers.values(), lambda offer: offer.offer_id, request.page_size, request.page_token
+        )
+        infos = [views.offer_info(master, offer, now_ms) for offer in taken]
+        return pb.ListOffersResponse(offers=infos, next_page_token=token, version=master.version)
+
+    async def _check_page(self, size: int, context: Context) -> None:
+        if not 0 <= size <= views.PAGE_SIZE_MAX:
+            detail = f"page_size: expected 0 to {views.PAGE_SIZE_MAX}, got {size}"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, detail)
+
+    async def Watch(self, request: pb.WatchRequest, context: Context) -> None:
+        """Send what changed, in order; a reader that lags behind the kept changes is told to list again."""
+        master = self._master
+        kinds = frozenset(request.kinds)
+        seen = request.from_version or master.version
+        changed = asyncio.Event()
+        number = self._runner.add_watcher(changed.set)
+        try:
+            await context.write(pb.Changes(version=seen, resync=seen > master.version))
+            seen = min(seen, master.version)
+            while True:
+                if seen == master.version:
+                    changed.clear()
+                    await changed.wait()
+                    await asyncio.sleep(WATCH_INTERVAL_S)
+                message = views.changes_after(master, seen, kinds, CHANGES_PER_MESSAGE_MAX)
+                seen = message.version
+                if message.changes or message.resync:
+                    await context.write(message)
+        finally:
+            self._runner.remove_watcher(number)
+
+    async def KillTasks(self, request: pb.KillTasksRequest, context: Context) -> pb.KillTasksResponse:
+        grace_period_ms = await self._checked(
+            context, lambda: convert.read_duration("grace_period_ms", request.grace_period_ms)
+        )
+        answer = await self._runner.ask(
+            lambda number: events.OperatorKillAsked(
+                request=number,
+                task_ids=tuple(map(TaskId, request.task_ids)),
+                framework_id=FrameworkId(request.framework_id) if request.framework_id else None,
+                grace_period_ms=grace_period_ms,
+            )
+        )
+        items = [
+            pb.KillTasksResponse.Item(
+                task_id=outcome.task_id,
+                framework_id=outcome.framework_id or "",
+                outcome=outcome.outcome,
+                detail=outcome.detail,
+            )
+            for outcome in answer.outcomes
+        ]
+        return pb.KillTasksResponse(items=items)
+
+    async def TeardownFramework(
+        self, request: pb.TeardownFrameworkRequest, context: Context
+    ) -> pb.TeardownFrameworkResponse:
+        answer = await self._ask(
+            context,
+            lambda number: events.OperatorTeardownAsked(
+                request=number, framework_id=FrameworkId(request.framework_id)
+            ),
+        )
+        return pb.TeardownFrameworkResponse(tasks_killed=answer.tasks_killed)
+
+    async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
+        master = self._master
+        answer = explain(master, request.id)
+        if answer is None:
+            detail = (
+                f"id: expected a task, framework/class or framework this master knows, got {request.id!r}"
+            )
+            await context.abort(grpc.StatusCode.NOT_FOUND, detail)
+            raise AssertionError("abort raises")
+        return pb.Explanation(
+            id=answer.identity,
+            kind=answer.kind,
+            reason=f"WAIT_REASON_{answer.reason.value}",
+            sentence=answer.sentence,
+            evidence=answer.evidence,
+            next_steps=answer.next_steps,
+            epoch=master.epoch,
+            version=master.version,
+        )
+
+    async def GetPolicy(self, _request: pb.GetPolicyRequest, _context: Context) -> pb.PolicyInfo:
+        settings = self._master.settings.allocation
+        return pb.PolicyInfo(
+            policy=settings.policy,
+            placement=settings.placement,
+            when_head_does_not_fit=settings.when_head_does_not_fit,
+            known_policies=policies.NAMES,
+            known_placements=placement.NAMES,
+        )
+
+    async def SetPolicy(self, request: pb.SetPolicyRequest, context: Context) -> pb.PolicyInfo:
+        await self._ask(
+            context,
+            lambda number: events.PolicySet(
+                request=number,
+                policy=request.policy or None,
+                placement=request.placement or None,
+                when_head_does_not_fit=request.when_head_does_not_fit or None,
+            ),
+        )
+        return await self.GetPolicy(pb.GetPolicyRequest(), context)
+
+    async def SetWeight(self, request: pb.SetWeightRequest, context: Context) -> pb.SetWeightResponse:
+        role, weight = await self._checked(context, lambda: self._read_weight(request))
+        await self._ask(context, lambda number: events.WeightSet(request=number, role=role, weight=weight))
+        return pb.SetWeightResponse()
+
+    def _read_weight(self, request: pb.SetWeightRequest) -> tuple[Role, Weight]:
+        names = self._master.kinds.names
+        places = {}
+        for name, weight in request.resource_weights.items():
+            if name not in names:
+                raise InvalidFieldError(f"resource_weights: expected one of {', '.join(names)}, got {name!r}")
+            places[names.index(name)] = convert.read_weight(f"resource_weights.{name}", weight)
+        if not request.role:
+            raise InvalidFieldError("role: expected a role, got none")
+        role = convert.read_role("role", request.role)
+        return role, Weight(convert.read_weight("weight", request.weight), places or None)
+
+    async def AllocationLog(
+        self, request: pb.AllocationLogRequest, context: Context
+    ) -> pb.AllocationLogResponse:
+        if not 0 <= request.limit <= limits.CLASSES_MAX:
+            detail = f"limit: expected 0 to {limits.CLASSES_MAX}, got {request.limit}"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, detail)
+        return pb.AllocationLogResponse(decisions=views.decisions(self._master, request.limit or 100))
+
+    async def _ask(self, context: Context, make: Any) -> AnswerOperator:
+        answer = await self._runner.ask(make)
+        if answer.code is not CallCode.OK:
+            await context.abort(_STATUS[answer.code], answer.error)
+        return answer
+
+    async def _checked(self, context: Context, read: Any) -> Any:
+        try:
+            return read()
+        except InvalidFieldError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))

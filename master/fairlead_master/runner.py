@@ -1,0 +1,210 @@
+"""One loop owns the machine: events in, steps, actions out in their order.
+
+The queue is drained once per turn of the loop, so whatever arrived together is decided together: a burst of events
+costs one allocation cycle. No step waits for anything. Actions wait in one place only: behind a durable one.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from fairlead_master.core import actions
+from fairlead_master.core.actions import Action, AnswerOperator
+from fairlead_master.core.events import Event, Ticked
+from fairlead_master.core.machine import Machine
+from fairlead_master.registry import Registry
+
+log = structlog.get_logger()
+
+EVENTS_PER_TURN_MAX: Final = 500
+"""Events stepped before the loop serves its connections again: some tens of milliseconds at worst."""
+
+_DURABLE: Final = frozenset(
+    {
+        actions.StoreFramework,
+        actions.ForgetFramework,
+        actions.StoreAgent,
+        actions.ForgetAgent,
+        actions.StoreWeight,
+        actions.StorePolicy,
+    }
+)
+
+Send = Callable[[Action], None]
+
+
+class Clock:
+    """Milliseconds since the epoch that never go back or jump: the wall clock at the start plus what has passed."""
+
+    def __init__(self) -> None:
+        self._offset_ms = time.time() * 1000 - time.monotonic() * 1000
+
+    def now_ms(self) -> int:
+        """The time now."""
+        return int(self._offset_ms + time.monotonic() * 1000)
+
+
+class Runner:
+    """Feeds events to a machine and carries out what it orders.
+
+    Args:
+        machine: the core; nobody else may touch it while the runner runs, except to read between steps.
+        registry: where durable actions go; None keeps nothing.
+        clock: the time given to steps.
+    """
+
+    def __init__(self, machine: Machine, registry: Registry | None, clock: Clock) -> None:
+        self.machine = machine
+        self.clock = clock
+        self._registry = registry
+        self._events: deque[Event] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._drain_is_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._send: dict[int, Send] = {}
+        self._sessions_made = 0
+        self._requests: dict[int, asyncio.Future[AnswerOperator]] = {}
+        self._requests_made = 0
+        self._held: list[Action] | None = None
+        """Actions waiting for a commit; None while none is under way."""
+        self._commit_task: asyncio.Task[None] | None = None
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        """Raises when the master must stop: a broken invariant, or a registry that cannot be written."""
+        self._watchers: dict[int, Callable[[], None]] = {}
+
+    # --- sessions ------------------------------------------------------------------------------------------------
+
+    def open_session(self, send: Send) -> int:
+        """A new session number; ``send`` takes the actions addressed to it."""
+        self._sessions_made += 1
+        self._send[self._sessions_made] = send
+        return self._sessions_made
+
+    def close_session(self, session: int) -> None:
+        """Actions for this session are dropped from now on."""
+        self._send.pop(session, None)
+
+    # --- events --------------------------------------------------------------------------------------------------
+
+    def post(self, event: Event) -> None:
+        """Queue an event for this turn of the loop."""
+        self._events.append(event)
+        if not self._drain_is_scheduled:
+            self._drain_is_scheduled = True
+            self._loop.call_soon(self._drain)
+
+    async def ask(self, make: Callable[[int], Event]) -> AnswerOperator:
+        """Post an operator's request and wait for its answer. ``make`` gets the number to put into the event."""
+        self._requests_made += 1
+        number = self._requests_made
+        future: asyncio.Future[AnswerOperator] = self._loop.create_future()
+        self._requests[number] = future
+        self.post(make(number))
+        try:
+            return await future
+        finally:
+            self._requests.pop(number, None)
+
+    def _drain(self) -> None:
+        self._drain_is_scheduled = False
+        try:
+            self._step_all()
+        except Exception as error:
+            if not self.failed.done():
+                self.failed.set_exception(error)
+            return
+        if self._events:
+            self._drain_is_scheduled = True
+            self._loop.call_soon(self._drain)
+
+    def _step_all(self) -> None:
+        machine, events, clock = self.machine, self._events, self.clock
+        version = machine.master.version
+        for _ in range(min(len(events), EVENTS_PER_TURN_MAX)):
+            self._emit(machine.step(events.popleft(), clock.now_ms()))
+        now_ms = clock.now_ms()
+        deadline_ms = machine.next_deadline_ms(now_ms)
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            self._emit(machine.step(Ticked(), now_ms))
+            deadline_ms = machine.next_deadline_ms(now_ms)
+        self._set_timer(deadline_ms, now_ms)
+        if machine.master.version != version:
+            for wake in tuple(self._watchers.values()):
+                wake()
+
+    def _set_timer(self, deadline_ms: int | None, now_ms: int) -> None:
+        if self._timer is not None:
+            if deadline_ms == self._timer_ms:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if deadline_ms is not None:
+            self._timer_ms = deadline_ms
+            self._timer = self._loop.call_later(max(0, deadline_ms - now_ms) / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if not self._drain_is_scheduled:
+            self._drain()
+
+    # --- actions -------------------------------------------------------------------------------------------------
+
+    def _emit(self, orders: list[Action]) -> None:
+        if self._held is not None:
+            self._held.extend(orders)
+        elif self._registry is not None and any(type(order) in _DURABLE for order in orders):
+            self._held = orders
+            self._commit_task = self._loop.create_task(self._commit())
+        else:
+            self._dispatch(orders)
+
+    async def _commit(self) -> None:
+        """Make durable what is held, then let go what waited behind it; again while more has been held meanwhile."""
+        assert self._registry is not None, "only a master with a registry holds actions"
+        while self._held:
+            orders, self._held = self._held, []
+            durable = [order for order in orders if isinstance(order, actions.Durable)]
+            if durable:
+                try:
+                    await asyncio.wrap_future(self._registry.write(durable))
+                except Exception as error:
+                    if not self.failed.done():
+                        self.failed.set_exception(error)
+                    return
+            self._dispatch(orders)
+        self._held = None
+
+    def _dispatch(self, orders: list[Action]) -> None:
+        for order in orders:
+            if isinstance(order, AnswerOperator):
+                future = self._requests.get(order.request)
+                if future is not None and not future.done():
+                    future.set_result(order)
+            elif type(order) not in _DURABLE:
+                send = self._send.get(order.session)  # type: ignore[union-attr]  # durable ones are excluded above
+                if send is not None:
+                    send(order)
+
+    # --- watchers ------------------------------------------------------------------------------------------------
+
+    def add_watcher(self, wake: Callable[[], None]) -> int:
+        """Call ``wake`` after each turn that changed something; gives the number to remove it by."""
+        number = max(self._watchers, default=0) + 1
+        self._watchers[number] = wake
+        return number
+
+    def remove_watcher(self, number: int) -> None:
+        """Do not call it any more."""
+        self._watchers.pop(number, None)
+
+    async def stop(self) -> None:
+        """Carry out what is held, then stop stepping."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._commit_task is not None:
+            await asyncio.wait([self._commit_task])

@@ -1,0 +1,194 @@
+"""The master as a process part: core, runner, registry and services put together, started and stopped."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import grpc
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+from grpc_reflection.v1alpha import reflection
+
+from fairlead_master.agent_service import AgentService
+from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.core.actions import StorePolicy
+from fairlead_master.core.machine import Machine, Remembered
+from fairlead_master.core.settings import CoreSettings
+from fairlead_master.files_service import FilesService
+from fairlead_master.framework_service import FrameworkService
+from fairlead_master.operator_service import OperatorService
+from fairlead_master.registry import Registry, open_registry
+from fairlead_master.runner import Clock, Runner
+from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.v1 import (
+    agent_pb2,
+    agent_pb2_grpc,
+    files_pb2,
+    files_pb2_grpc,
+    framework_pb2,
+    framework_pb2_grpc,
+    operator_pb2,
+    operator_pb2_grpc,
+)
+
+log = structlog.get_logger()
+
+_SERVICES: Final = tuple(
+    module.DESCRIPTOR.services_by_name[name].full_name
+    for module, name in (
+        (framework_pb2, "FrameworkService"),
+        (agent_pb2, "AgentService"),
+        (operator_pb2, "OperatorService"),
+        (files_pb2, "FilesService"),
+    )
+)
+
+_CHANNEL: Final = (
+    # Two masters must never share a port by accident, each getting half of the connections.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # A peer whose host died without a word is noticed within half a minute.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+
+class ListenError(Exception):
+    """The address cannot be listened on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What a master is started with."""
+
+    listen: str = "127.0.0.1:5050"
+    state_directory: Path | None = None
+    """None keeps nothing: for tests and benchmarks."""
+    kinds: ResourceKinds = field(default_factory=ResourceKinds)
+    core: CoreSettings = field(default_factory=CoreSettings)
+    policy_is_given: bool = False
+    """Whether ``core.allocation`` was asked for and so wins over what the registry remembers."""
+
+
+class MasterServer:
+    """A running master. Made by ``start``."""
+
+    def __init__(self, server: grpc.aio.Server, port: int, runner: Runner, registry: Registry | None) -> None:
+        self._server = server
+        self.port = port
+        self.runner = runner
+        self._registry = registry
+        self._frameworks: FrameworkService | None = None
+        self._agents: AgentService | None = None
+        self._health: health_aio.HealthServicer | None = None
+        self._heart: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, settings: ServerSettings) -> "MasterServer":
+        """Open the registry, start listening and serving.
+
+        Raises:
+            RegistryError: the state directory cannot be used.
+            ListenError: the address cannot be listened on.
+        """
+        clock = Clock()
+        registry = (
+            open_registry(settings.state_directory, settings.kinds)
+            if settings.state_directory is not None
+            else None
+        )
+        try:
+            machine = _make_machine(settings, registry, clock)
+            runner = Runner(machine, registry, clock)
+            server = grpc.aio.server(options=_CHANNEL)
+            port = _listen(server, settings.listen)
+            master = cls(server, port, runner, registry)
+            await master._serve(settings.kinds)
+        except BaseException:
+            if registry is not None:
+                registry.close()
+            raise
+        return master
+
+    async def _serve(self, kinds: ResourceKinds) -> None:
+        self._frameworks = FrameworkService(self.runner, kinds)
+        self._agents = AgentService(self.runner, kinds)
+        self._health = health_aio.HealthServicer()
+        framework_pb2_grpc.add_FrameworkServiceServicer_to_server(self._frameworks, self._server)
+        agent_pb2_grpc.add_AgentServiceServicer_to_server(self._agents, self._server)
+        operator_pb2_grpc.add_OperatorServiceServicer_to_server(OperatorService(self.runner), self._server)
+        files = FilesService(self.runner, self._agents)
+        files_pb2_grpc.add_FilesServiceServicer_to_server(files, self._server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+        reflection.enable_server_reflection((*_SERVICES, health_name, reflection.SERVICE_NAME), self._server)
+        await self._server.start()
+        for name in ("", *_SERVICES):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        self._heart = asyncio.create_task(self._beat(self._frameworks), name="heartbeats")
+
+    async def _beat(self, frameworks: FrameworkService) -> None:
+        runner = self.runner
+        while True:
+            await asyncio.sleep(runner.machine.master.settings.heartbeat_interval_ms / 1000)
+            frameworks.beat(runner.clock.now_ms())
+
+    async def stop(self, grace_s: float = 1.0) -> None:
+        """Tell peers, finish what is being written, close the registry. Tasks run on."""
+        if self._heart is not None:
+            self._heart.cancel()
+        if self._health is not None:
+            await self._health.enter_graceful_shutdown()
+        if self._frameworks is not None:
+            self._frameworks.shut_down()
+        if self._agents is not None:
+            self._agents.shut_down()
+        await self._server.stop(grace_s)
+        await self.runner.stop()
+        if self._registry is not None:
+            await asyncio.to_thread(self._registry.close)
+
+
+def _make_machine(settings: ServerSettings, registry: Registry | None, clock: Clock) -> Machine:
+    now_ms = clock.now_ms()
+    if registry is None:
+        # Without a registry the start time stands in for the epoch, so that a later master is a newer one.
+        return Machine(settings.kinds, settings.core, Remembered(epoch=now_ms), now_ms)
+    loaded = registry.load()
+    core = settings.core
+    if loaded.policy is not None and not settings.policy_is_given:
+        core = replace(core, allocation=_with_policy(core, loaded.policy))
+    log.info(
+        "master.recovered",
+        epoch=loaded.remembered.epoch,
+        frameworks=len(loaded.remembered.frameworks),
+        agents=len(loaded.remembered.agents),
+    )
+    return Machine(settings.kinds, core, loaded.remembered, now_ms)
+
+
+def _with_policy(core: CoreSettings, stored: StorePolicy) -> AllocationSettings:
+    return replace(
+        core.allocation,
+        policy=stored.policy,
+        placement=stored.placement,
+        when_head_does_not_fit=stored.when_head_does_not_fit,
+    )
+
+
+def _listen(server: grpc.aio.Server, address: str) -> int:
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise ListenError(f"listen: cannot listen on {address}: {error}") from None
+    if port == 0:
+        raise ListenError(f"listen: cannot listen on {address}: is the port in use?")
+    return port

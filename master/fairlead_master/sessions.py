@@ -1,0 +1,118 @@
+"""Conversations with peers: bounded outgoing queues that nobody waits for, and the stream around them.
+
+The core's actions are put into the queue of their session as ready messages; the connection's writer takes all there
+are at once and writes them as one batch. A peer that does not read fills its queue and is cut off, so that it costs
+the master a bounded amount of memory and nobody else anything.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
+
+import grpc
+
+Message = TypeVar("Message")
+
+QUEUE_LENGTH_MAX: Final = 20_000
+"""Messages, each of which may carry a batch: some seconds of everything one peer can be told at full speed."""
+
+WRITE_SECONDS_MAX: Final = 30.0
+"""A batch not taken off our hands for so long is for somebody who does not read."""
+
+BATCH_LENGTH_MAX: Final = 1_000
+"""Messages of one written batch, so that a batch stays well under the size limit of a message."""
+
+_GOODBYE_SECONDS: Final = 1.0
+"""How long a cut-off peer is given to take the status that says why."""
+
+
+class Outbox(Generic[Message]):
+    """The queue of one connection."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._wakeup = asyncio.Event()
+        self._writing_since: float | None = None
+        self.is_closed = False
+        self.overflown = asyncio.Event()
+        """Set once the peer has been given up for not reading."""
+
+    def put(self, message: Message) -> None:
+        """Queue a message; the first one too many ends the conversation."""
+        if self.is_closed:
+            return
+        if len(self._messages) >= QUEUE_LENGTH_MAX or self._is_stuck():
+            self._messages.clear()
+            self.close()
+            self.overflown.set()
+            return
+        self._messages.append(message)
+        self._wakeup.set()
+
+    def _is_stuck(self) -> bool:
+        return self._writing_since is not None and time.monotonic() - self._writing_since > WRITE_SECONDS_MAX
+
+    def close(self) -> None:
+        """No more messages; what is queued is still to be written."""
+        self.is_closed = True
+        self._wakeup.set()
+
+    async def take(self) -> list[Message]:
+        """Everything queued, up to a batch; empty once closed and drained."""
+        self._writing_since = None
+        while not self._messages and not self.is_closed:
+            self._wakeup.clear()
+            await self._wakeup.wait()
+        batch, self._messages = self._messages[:BATCH_LENGTH_MAX], self._messages[BATCH_LENGTH_MAX:]
+        self._writing_since = time.monotonic()
+        return batch
+
+
+async def converse(
+    context: Any,
+    outbox: Outbox[Message],
+    read: Callable[[], Awaitable[None]],
+    pack: Callable[[list[Message]], object],
+) -> None:
+    """Read and write a stream until its peer ends it, the outbox is closed and drained, or the peer stops reading.
+
+    Args:
+        context: grpc.aio's ServicerContext of the stream.
+        outbox: what to write.
+        read: reads the stream to its end.
+        pack: makes one message of the stream of a batch.
+    """
+    reader = asyncio.ensure_future(_close_after(read, outbox))
+    writer = asyncio.ensure_future(_write(context, outbox, pack))
+    overflow = asyncio.ensure_future(outbox.overflown.wait())
+    try:
+        await asyncio.wait({writer, overflow}, return_when=asyncio.FIRST_COMPLETED)
+        if outbox.overflown.is_set():
+            writer.cancel()
+            with suppress(asyncio.TimeoutError, grpc.aio.AbortError):
+                why = context.abort(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED, "messages were not read: connect again"
+                )
+                await asyncio.wait_for(why, _GOODBYE_SECONDS)
+    finally:
+        for part in (reader, writer, overflow):
+            part.cancel()
+        results = await asyncio.gather(reader, writer, overflow, return_exceptions=True)
+    for result in results:
+        # A broken connection ends a conversation like any other way; anything else is a bug and must be seen.
+        if isinstance(result, Exception) and not isinstance(result, grpc.RpcError | grpc.aio.BaseError):
+            raise result
+
+
+async def _close_after(read: Callable[[], Awaitable[None]], outbox: Outbox[Message]) -> None:
+    try:
+        await read()
+    finally:
+        outbox.close()
+
+
+async def _write(context: Any, outbox: Outbox[Message], pack: Callable[[list[Message]], object]) -> None:
+    while batch := await outbox.take():
+        await context.write(pack(batch))

@@ -1,0 +1,276 @@
+"""What operators see of the core's state, as messages. Reads between steps, changes nothing."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeVar
+
+import fairlead_master
+from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Offer, Task
+from fairlead_proto.convert import write_resources, write_usage
+from fairlead_proto.ids import FrameworkId, TaskId
+from fairlead_proto.resources import Vector, add, scale, sum_vectors
+from fairlead_proto.v1 import operator_pb2 as pb
+
+PAGE_SIZE_DEFAULT: Final = 1_000
+PAGE_SIZE_MAX: Final = 5_000
+PENDING: Final = "PENDING"
+
+Row = TypeVar("Row")
+
+
+def page(rows: Iterable[Row], key: Callable[[Row], str], size: int, token: str) -> tuple[list[Row], str]:
+    """The rows after ``token`` in key order, and the token of the next page, empty at the end."""
+    wanted = min(size or PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX)
+    after = sorted((row for row in rows if key(row) > token), key=key) if token else sorted(rows, key=key)
+    taken = list(islice(after, wanted))
+    return taken, key(taken[-1]) if len(after) > wanted else ""
+
+
+def cluster(master: Master, now_ms: int) -> pb.Cluster:
+    """The whole in a few numbers."""
+    kinds, settings = master.kinds, master.settings.allocation
+    connected = [agent for agent in master.agents.values() if agent.is_connected]
+    held = sum_vectors((_allocated(master, agent) for agent in connected), kinds.zero)
+    used = sum_vectors((agent.used for agent in connected if agent.used), kinds.zero)
+    return pb.Cluster(
+        epoch=master.epoch,
+        version=fairlead_master.__version__,
+        policy=settings.policy,
+        placement=settings.placement,
+        when_head_does_not_fit=settings.when_head_does_not_fit,
+        recovering=master.recovery_until_ms is not None,
+        recovering_agent_ids=list(master.recovering),
+        master_time_ms=now_ms,
+        total=write_resources(sum_vectors((agent.total for agent in connected), kinds.zero), kinds),
+        allocated=write_resources(_floor(held), kinds),
+        used=write_resources(used, kinds),
+        agents=len(connected),
+        frameworks=sum(framework.session is not None for framework in master.frameworks.values()),
+        tasks_active=sum(len(framework.tasks) for framework in master.frameworks.values()),
+        tasks_finished=master.tasks_ended,
+        decisions=master.allocator.counters.decisions,
+        cycles=master.allocator.counters.cycles,
+        cpu_time_ms=int(time.process_time() * 1000),
+    )
+
+
+def _floor(vector: Vector) -> Vector:
+    return tuple([max(0, place) for place in vector])
+
+
+def _offered(master: Master, agent: Agent) -> Vector:
+    return sum_vectors((scale(offer.unit, offer.units) for offer in agent.offers.values()), master.kinds.zero)
+
+
+def _allocated(master: Master, agent: Agent) -> Vector:
+    held = sum_vectors((task.resources for task in agent.tasks.values()), master.kinds.zero)
+    return add(held, _offered(master, agent))
+
+
+TaskRow = Task | tuple[Framework, TaskId, Vector]
+"""A task, or a waiting one as its framework names it: framework, id, demand."""
+
+
+def select_tasks(master: Master, states: frozenset[str], framework_id: str) -> Iterator[TaskRow]:
+    """Live tasks, remembered finished ones, and those their frameworks say they wait for, unordered."""
+    for framework in master.frameworks.values():
+        if framework_id not in ("", framework.framework_id):
+            continue
+        yield from (task for task in framework.tasks.values() if not states or task.state.value in states)
+        if not states or PENDING in states:
+            yield from _waiting(master, framework)
+    for task in master.finished.values():
+        if framework_id in ("", task.framework_id) and (not states or task.state.value in states):
+            yield task
+
+
+def task_row_key(row: TaskRow) -> str:
+    """The order of the listing: by framework, then by id."""
+    if isinstance(row, Task):
+        return f"{row.framework_id}/{row.task_id}"
+    return f"{row[0].framework_id}/{row[1]}"
+
+
+def task_row_info(master: Master, row: TaskRow) -> pb.TaskInfo:
+    """The message of a row."""
+    return task_info(master, row) if isinstance(row, Task) else _pending(master, *row)
+
+
+def _waiting(master: Master, framework: Framework) -> Iterator[TaskRow]:
+    """The waiting tasks a framework names in its demand: at most a few of each class."""
+    for demand in framework.demand.values():
+        for task_id in demand.waiting_task_ids:
+            if task_id not in framework.tasks and (framework.framework_id, task_id) not in master.finished:
+                yield framework, task_id, demand.unit
+
+
+def pending(master: Master) -> Iterator[pb.TaskInfo]:
+    """Every waiting task that is known by name."""
+    for framework in master.frameworks.values():
+        yield from (task_row_info(master, row) for row in _waiting(master, framework))
+
+
+def _pending(master: Master, framework: Framework, task_id: TaskId, unit: Vector) -> pb.TaskInfo:
+    return pb.TaskInfo(
+        task_id=task_id,
+        name=task_id,
+        framework_id=framework.framework_id,
+        framework=framework.name,
+        role=framework.role,
+        state=PENDING,
+        resources=write_resources(unit, master.kinds),
+        submitted_ms=framework.demand_since_ms,
+    )
+
+
+def framework_name(master: Master, framework_id: FrameworkId) -> str:
+    """Its name, if it is still remembered."""
+    framework = master.frameworks.get(framework_id) or master.completed_frameworks.get(framework_id)
+    return framework.name if framework is not None else ""
+
+
+def task_info(master: Master, task: Task) -> pb.TaskInfo:
+    """One task."""
+    info = pb.TaskInfo(
+        task_id=task.task_id,
+        name=task.name,
+        framework_id=task.framework_id,
+        framework=framework_name(master, task.framework_id),
+        role=task.role,
+        agent_id=task.agent_id,
+        state=task.state.value,
+        resources=write_resources(task.resources, master.kinds),
+        submitted_ms=task.submitted_ms,
+        started_ms=task.started_ms,
+        finished_ms=task.finished_ms,
+        exit_code=task.exit_code,
+        signal=task.signal,
+        reason=task.reason.value,
+        message=task.message,
+        command=task.command,
+    )
+    if task.usage is not None:
+        info.usage.CopyFrom(write_usage(task.usage))
+    return info
+
+
+def agent_info(master: Master, agent: Agent) -> pb.AgentInfo:
+    """One agent."""
+    kinds = master.kinds
+    info = pb.AgentInfo(
+        agent_id=agent.agent_id,
+        hostname=agent.hostname,
+        state=agent.state.value,
+        attributes={
+            name: value for name, value in agent.attributes.items() if name not in ("hostname", "agent_id")
+        },
+        total=write_resources(agent.total, kinds),
+        allocated=write_resources(_allocated(master, agent), kinds),
+        offered=write_resources(_offered(master, agent), kinds),
+        tasks=len(agent.tasks),
+        isolation=agent.isolation,
+        clock_skew_ms=agent.clock_skew_ms,
+        registered_ms=agent.registered_ms,
+        version=agent.version,
+    )
+    if agent.used:
+        info.used.CopyFrom(write_resources(agent.used, kinds))
+    return info
+
+
+def framework_info(master: Master, framework: Framework) -> pb.FrameworkInfo:
+    """One framework."""
+    is_over = framework.state is FrameworkState.COMPLETED
+    return pb.FrameworkInfo(
+        framework_id=framework.framework_id,
+        name=framework.name,
+        role=framework.role,
+        state=framework.state.value,
+        pending=0 if is_over else sum(master.allocator.pending(framework.framework_id).values()),
+        running=len(framework.tasks),
+        finished=framework.tasks_finished,
+        offers_sent=framework.offers_sent,
+        offers_accepted=framework.offers_accepted,
+        offers_declined=framework.offers_declined,
+        offers_expired=framework.offers_expired,
+        demand_version=framework.demand_version,
+        registered_ms=framework.registered_ms,
+        principal=framework.principal,
+    )
+
+
+def roles(master: Master) -> Sequence[pb.RoleInfo]:
+    """Every role that holds or wants something, or has a weight of its own."""
+    running: dict[str, int] = {}
+    for framework in master.frameworks.values():
+        running[framework.role] = running.get(framework.role, 0) + len(framework.tasks)
+    names = master.kinds.names
+    return [
+        pb.RoleInfo(
+            role=row.role,
+            weight=row.weight.default,
+            resource_weights={
+                names[place]: weight for place, weight in (row.weight.by_resource or {}).items()
+            },
+            dominant_share=row.dominant_share,
+            dominant_resource=row.dominant_resource,
+            key=row.key,
+            fair_share=row.fair_share,
+            pending=row.pending,
+            running=running.get(row.role, 0),
+            frameworks=row.frameworks,
+            allocated=write_resources(_floor(row.charged), master.kinds),
+            rank=row.rank,
+        )
+        for row in master.allocator.role_report()
+    ]
+
+
+def offer_info(master: Master, offer: Offer, now_ms: int) -> pb.OfferInfo:
+    """One outstanding offer."""
+    return pb.OfferInfo(
+        offer_id=offer.offer_id,
+        framework_id=offer.framework.framework_id,
+        framework=offer.framework.name,
+        agent_id=offer.agent.agent_id,
+        class_id=offer.class_id,
+        units=offer.units,
+        resources=write_resources(scale(offer.unit, offer.units), master.kinds),
+        expires_in_ms=max(0, offer.expires_ms - now_ms),
+    )
+
+
+def changes_after(master: Master, version: int, kinds: frozenset[str], count_max: int) -> pb.Changes:
+    """Changes after a version, oldest first; or the word to list again, if the oldest of them are forgotten."""
+    oldest = master.changes[0][0] if master.changes else master.version + 1
+    if version + 1 < oldest:
+        return pb.Changes(version=master.version, resync=True)
+    start = version + 1 - oldest
+    taken = list(islice(master.changes, start, start + count_max))
+    changes = [
+        pb.Change(kind=kind, id=identity, what=what)
+        for _, kind, identity, what in taken
+        if not kinds or kind in kinds
+    ]
+    return pb.Changes(version=taken[-1][0] if taken else version, changes=changes)
+
+
+def decisions(master: Master, count: int) -> Sequence[pb.Decision]:
+    """The last grants, newest first."""
+    taken = list(islice(reversed(master.allocator.decisions), count))
+    return [
+        pb.Decision(
+            number=decision.number,
+            time_ms=decision.time_ms,
+            framework_id=decision.grant.framework_id,
+            role=decision.grant.role,
+            agent_id=decision.grant.agent_id,
+            class_id=decision.grant.class_id,
+            units=decision.grant.units,
+            key_before=decision.grant.key_before,
+            key_after=decision.grant.key_after,
+            policy=decision.policy,
+        )
+        for decision in taken
+    ]
