@@ -7,11 +7,14 @@ numbers that disagree.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.state import Agent, AgentState, Framework, FrameworkState, Master
-from fairlead_proto.resources import Vector, add, scale, subtract, sum_vectors
+from fairlead_proto.resources import add, scale, subtract, sum_vectors
 from fairlead_proto.task_state import TaskState, is_terminal
+
+_Id = TypeVar("_Id", bound=str)
 
 _AWAY = (AgentState.RECOVERING, AgentState.DISCONNECTED, AgentState.UNREACHABLE)
 
@@ -65,10 +68,11 @@ def _check_framework_sessions(master: Master) -> None:
         )
     _check_listed("away", master.frameworks_away, master.frameworks)
     for identity, framework in master.completed_frameworks.items():
-        assert not (framework.tasks or framework.offers), f"framework {identity} is over and holds something"
+        assert not framework.tasks, f"framework {identity} is over and has live tasks"
+        assert not framework.offers, f"framework {identity} is over and has offers"
 
 
-def _check_listed(what: str, part: Mapping[str, object], whole: Mapping[str, object]) -> None:
+def _check_listed(what: str, part: Mapping[_Id, object], whole: Mapping[_Id, object]) -> None:
     for key, record in part.items():
         assert whole.get(key) is record, f"{key} is listed as {what} and is not known, or is another"
 
@@ -229,11 +233,3 @@ def _check_bounds(master: Master) -> None:
         ("changes", len(master.changes), bounds.CHANGES_KEPT),
     ):
         assert size <= bound, f"{size} {what} are kept, expected at most {bound}"
-
-
-def held_by(master: Master, framework: Framework) -> Vector:
-    """What the framework's tasks hold on agents that can be reached, and what it is offered."""
-    zero = master.kinds.zero
-    held = (task.resources for task in framework.tasks.values() if master.agents[task.agent_id].is_charged)
-    offered = (scale(offer.unit, offer.units) for offer in framework.offers.values())
-    return add(sum_vectors(held, zero), sum_vectors(offered, zero))
