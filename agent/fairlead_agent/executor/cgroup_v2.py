@@ -167,12 +167,14 @@ class GroupV2:
         """Read the counters; before Linux 5.19 the peak is the highest of our own readings."""
         usage = cgroup_tree.read_number(f"{self._path}/memory.current")
         cache = cgroup_tree.read_field(f"{self._path}/memory.stat", "inactive_file")
-        peak = cgroup_tree.read_number(f"{self._path}/memory.peak")
-        self._mem_peak_bytes = max(self._mem_peak_bytes, usage, peak)
+        self._mem_peak_bytes = max(self._mem_peak_bytes, usage)
+        return self.measure_ended()._replace(mem_bytes=max(usage - cache, 0))
+
+    def measure_ended(self) -> Measurement:
+        """Read the counters that outlive the processes."""
         return Measurement(
             cpu_time_ms=cgroup_tree.read_field(f"{self._path}/cpu.stat", "usage_usec") // 1000,
-            mem_bytes=max(usage - cache, 0),
-            mem_peak_bytes=self._mem_peak_bytes,
+            mem_peak_bytes=max(self._mem_peak_bytes, cgroup_tree.read_number(f"{self._path}/memory.peak")),
             mem_limit_bytes=self._limits.mem_bytes,
         )
 

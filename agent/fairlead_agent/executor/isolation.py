@@ -57,6 +57,9 @@ class Group(Protocol):
     def measure(self) -> Measurement:
         """Give what the task uses now, without ``sandbox_bytes``."""
 
+    def measure_ended(self) -> Measurement:
+        """Give what is still known when the last process is gone; 0 where that is nothing. Cheaper than ``measure``."""
+
     def memory_kills(self) -> int:
         """Give how many of its processes the kernel has killed for memory."""
 

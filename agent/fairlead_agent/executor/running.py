@@ -103,7 +103,7 @@ class RunningTask:
 
     def _final_usage(self, rusage: resource.struct_rusage) -> Measurement:
         """Give the group's counters, or where it has none those of the main process and its waited-for children."""
-        counted = self.group.measure()
+        counted = self.group.measure_ended()
         # The kernel's figure begins with the size of the executor, whose memory the child shared until it was another
         # program; only what is above that is the task's.
         executor_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
