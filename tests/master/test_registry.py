@@ -1,0 +1,163 @@
+"""The registry: what is written survives, what is damaged is refused and left alone."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from fairlead_master.allocation.api import Weight
+from fairlead_master.core.actions import (
+    ForgetAgent,
+    ForgetFramework,
+    StoreAgent,
+    StoreFramework,
+    StorePolicy,
+    StoreWeight,
+)
+from fairlead_master.registry import RegistryError, open_registry
+from fairlead_proto.ids import AgentId, FrameworkId, Role
+from fairlead_proto.resources import ResourceKinds
+
+KINDS = ResourceKinds(("licenses",))
+
+
+def a_framework(number: int = 1) -> StoreFramework:
+    return StoreFramework(
+        framework_id=FrameworkId(f"f1-{number}"),
+        name="sweep",
+        role=Role("eng/ml"),
+        principal="ada",
+        failover_timeout_ms=60_000,
+    )
+
+
+def an_agent(number: int = 1) -> StoreAgent:
+    return StoreAgent(
+        agent_id=AgentId(f"a1-{number}"),
+        hostname="h1",
+        total=(4000, 2**33, 0, 0, 2000),
+        attributes=(("rack", "a"),),
+        is_away=number % 2 == 0,
+    )
+
+
+def test_each_start_has_a_higher_epoch(tmp_path: Path) -> None:
+    epochs = []
+    for _ in range(3):
+        registry = open_registry(tmp_path, KINDS)
+        epochs.append(registry.load().remembered.epoch)
+        registry.close()
+
+    assert epochs == [1, 2, 3]
+
+
+def test_what_was_written_is_found_again(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load()
+    policy = StorePolicy(policy="slots:4", placement="pack", when_head_does_not_fit="freeze")
+    weight = StoreWeight(role=Role("eng"), weight=Weight(2.0, {0: 3.0, 4: 0.5}))
+    registry.write([a_framework(1), a_framework(2), an_agent(1), an_agent(2), weight, policy]).result()
+    registry.write([ForgetFramework(framework_id=FrameworkId("f1-2"))]).result()
+    registry.close()
+
+    registry = open_registry(tmp_path, KINDS)
+    loaded = registry.load()
+    registry.close()
+
+    assert loaded.remembered.frameworks == (a_framework(1),)
+    assert loaded.remembered.agents == (an_agent(1), an_agent(2))
+    assert loaded.remembered.weights == ((Role("eng"), Weight(2.0, {0: 3.0, 4: 0.5})),)
+    assert loaded.policy == policy
+
+
+def test_forgotten_agents_are_not_waited_for(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load()
+    registry.write([an_agent(1), ForgetAgent(agent_id=AgentId("a1-1"))]).result()
+
+    assert registry.load().remembered.agents == ()
+    registry.close()
+
+
+def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load()
+    broken = StoreFramework(
+        framework_id=FrameworkId("f1-9"),
+        name="x",
+        role=Role("r"),
+        principal=None,
+        failover_timeout_ms=1,  # type: ignore[arg-type]  # the fault under test
+    )
+
+    with pytest.raises(Exception, match="NOT NULL"):
+        registry.write([a_framework(1), broken]).result()
+
+    assert registry.load().remembered.frameworks == ()
+    registry.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"this is not a database, it is a text of some length " * 40, b"SQLite format 3\0" + b"\xff" * 4096],
+    ids=["text", "torn header"],
+)
+def test_a_file_that_is_no_registry_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "registry.db"
+    path.write_bytes(content)
+
+    with pytest.raises(RegistryError, match=r"registry\.db: expected a registry"):
+        open_registry(tmp_path, KINDS)
+
+    assert path.read_bytes() == content
+
+
+def test_a_corrupt_page_is_refused_and_left_alone(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load()
+    registry.write([a_framework(number) for number in range(500)]).result()
+    registry.close()
+    path = tmp_path / "registry.db"
+    content = bytearray(path.read_bytes())
+    content[8192:12288] = b"\xaa" * 4096
+    path.write_bytes(content)
+
+    with pytest.raises(RegistryError, match="damage"):
+        open_registry(tmp_path, KINDS)
+
+    assert path.read_bytes() == bytes(content)
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "registry.db")
+    connection.execute("create table theirs (x)")
+    connection.close()
+
+    with pytest.raises(RegistryError, match="another kind of database"):
+        open_registry(tmp_path, KINDS)
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    open_registry(tmp_path, KINDS).close()
+    connection = sqlite3.connect(tmp_path / "registry.db")
+    connection.execute("pragma user_version = 99")
+    connection.close()
+
+    with pytest.raises(RegistryError, match="expected schema version 1, got 99"):
+        open_registry(tmp_path, KINDS)
+
+
+def test_a_second_master_on_one_directory_is_refused(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+
+    with pytest.raises(RegistryError, match="only master"):
+        open_registry(tmp_path, KINDS)
+
+    registry.close()
+
+
+def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(RegistryError, match="expected a directory"):
+        open_registry(tmp_path / "file" / "state", KINDS)

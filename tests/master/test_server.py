@@ -1,0 +1,357 @@
+"""A real master over real gRPC on loopback: what the core's tests cannot see."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from fairlead_master import sessions
+from fairlead_master.server import ListenError, MasterServer, ServerSettings
+from fairlead_proto.v1 import (
+    agent_pb2,
+    files_pb2,
+    files_pb2_grpc,
+    framework_pb2,
+    operator_pb2,
+    operator_pb2_grpc,
+    types_pb2,
+)
+from tests.builders.peers import PATIENCE_S, RawAgent, RawFramework, a_master, resources
+
+pytestmark = pytest.mark.shell
+
+
+@pytest.fixture
+async def master() -> AsyncIterator[MasterServer]:
+    async with a_master() as server:
+        yield server
+
+
+Dial = Callable[[type[Any]], Any]
+
+
+@pytest.fixture
+async def dial(master: MasterServer) -> AsyncIterator[Dial]:
+    peers: list[Any] = []
+
+    def make(kind: type[Any]) -> Any:
+        peers.append(kind(master.port))
+        return peers[-1]
+
+    yield make
+    for peer in peers:
+        await peer.close()
+
+
+@pytest.fixture
+async def operator(master: MasterServer) -> AsyncIterator[Any]:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
+        yield operator_pb2_grpc.OperatorServiceStub(channel)
+
+
+async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
+    async def poll() -> None:
+        while True:
+            verdict = condition()
+            if (await verdict) if not isinstance(verdict, bool) else verdict:
+                return
+            await asyncio.sleep(0.005)
+
+    await asyncio.wait_for(poll(), PATIENCE_S)
+
+
+async def test_a_task_goes_from_demand_to_its_acknowledged_end(dial: Dial, operator: Any) -> None:
+    agent, framework = dial(RawAgent), dial(RawFramework)
+    registered = await agent.register()
+    welcome = await framework.hello(role="eng/ml")
+    result = await framework.want(2)
+    offer = await framework.offer()
+    accepted = await framework.accept(offer, "t1", "t2")
+    launch = await agent.expect("launch")
+    await agent.report(welcome.framework_id, "t1", 1, "RUNNING")
+    running = await framework.expect("statuses")
+    await agent.report(welcome.framework_id, "t1", 2, "FINISHED")
+    finished = await framework.expect("statuses")
+    item = framework_pb2.Acknowledge.Item(task_id="t1", sequence=2, agent_id=registered.agent_id)
+    await framework.call(acknowledge=framework_pb2.Acknowledge(items=[item]))
+    acknowledged = await agent.expect("acknowledge")
+    tasks = await operator.ListTasks(operator_pb2.ListTasksRequest())
+
+    assert result.code == framework_pb2.CALL_CODE_OK
+    assert (offer.units, offer.agent_id, offer.hostname) == (2, registered.agent_id, "h1")
+    assert [item.launched for item in accepted.items] == [True, True]
+    assert [task.task.task_id for task in launch.tasks] == ["t1", "t2"]
+    assert running.statuses[0].state == types_pb2.TASK_STATE_RUNNING
+    assert finished.statuses[0].state == types_pb2.TASK_STATE_FINISHED
+    assert [(item.task_id, item.sequence) for item in acknowledged.items] == [("t1", 2)]
+    assert {task.task_id: task.state for task in tasks.tasks} == {"t1": "FINISHED", "t2": "STAGING"}
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ({"set_demand": framework_pb2.SetDemand(version=1)}, "expected hello"),
+        ({"hello": framework_pb2.Hello(role="Not A Role")}, "hello.role"),
+        ({"hello": framework_pb2.Hello(weight=float("nan"))}, "hello.weight"),
+        ({}, "expected hello"),
+    ],
+)
+async def test_a_session_that_does_not_begin_with_a_good_hello_is_ended(
+    dial: Dial, call: Any, expected: str
+) -> None:
+    framework = dial(RawFramework)
+
+    await framework.call(**call)
+    error = await framework.expect("error")
+
+    assert error.code == framework_pb2.ERROR_CODE_INVALID
+    assert expected in error.detail
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        (types_pb2.Resources(), "classes[0].unit: expected at least one resource above zero"),
+        (types_pb2.Resources(cpus_milli=-1), "classes[0].unit.cpus: expected 0 to"),
+        (types_pb2.Resources(mem_bytes=2**53 + 1), "classes[0].unit.mem: expected 0 to"),
+        (types_pb2.Resources(cpus_milli=1, custom_milli={"unobtainium": 1}), "a resource this cluster knows"),
+    ],
+    ids=["zero", "negative", "beyond 2^53", "unknown"],
+)
+async def test_a_demand_that_cannot_be_is_answered_and_the_session_goes_on(
+    dial: Dial, unit: Any, expected: str
+) -> None:
+    framework = dial(RawFramework)
+    await framework.hello()
+
+    refused = await framework.want(unit=unit)
+    accepted = await framework.want(unit=resources())
+
+    assert (refused.code, accepted.code) == (framework_pb2.CALL_CODE_INVALID, framework_pb2.CALL_CODE_OK)
+    assert expected in refused.detail
+
+
+async def test_a_demand_no_agent_can_hold_is_refused_with_what_is_missing(dial: Dial) -> None:
+    agent, framework = dial(RawAgent), dial(RawFramework)
+    registered = await agent.register(total=resources(4, 8))
+    await framework.hello()
+
+    refused = await framework.want(unit=resources(6, 1))
+
+    assert refused.code == framework_pb2.CALL_CODE_INFEASIBLE
+    assert refused.infeasible[0].best_agent_id == registered.agent_id
+    assert refused.infeasible[0].missing == types_pb2.Resources(cpus_milli=2000)
+
+
+async def test_demand_waits_while_no_agent_is_registered(dial: Dial) -> None:
+    framework = dial(RawFramework)
+    await framework.hello()
+    result = await framework.want(unit=resources(6, 1))
+
+    await dial(RawAgent).register(total=resources(8, 8))
+    offer = await framework.offer()
+
+    assert result.code == framework_pb2.CALL_CODE_OK
+    assert offer.units == 1
+
+
+async def test_an_invalid_task_does_not_stop_its_neighbours(dial: Dial) -> None:
+    agent, framework = dial(RawAgent), dial(RawFramework)
+    await agent.register()
+    await framework.hello()
+    await framework.want(2)
+    offer = await framework.offer()
+    good = types_pb2.TaskSpec(task_id="good", resources=offer.unit, command=["true"])
+    bad = types_pb2.TaskSpec(task_id="bad/..", resources=offer.unit, command=["true"])
+
+    await framework.call(accept=framework_pb2.Accept(offer_id=offer.offer_id, tasks=[bad, good]))
+    result = await framework.expect("accept_result")
+
+    assert [(item.task_id, item.launched) for item in result.items] == [("bad/..", False), ("good", True)]
+    assert result.items[0].rejection == framework_pb2.REJECTION_INVALID
+    assert "task_id" in result.items[0].detail
+
+
+async def test_a_framework_that_does_not_read_is_cut_off(
+    dial: Dial, master: MasterServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "QUEUE_LENGTH_MAX", 50)
+    slow = dial(RawFramework)
+    welcome = await slow.hello()
+    state = master.runner.machine.master
+
+    async def ask_without_reading() -> None:
+        # Each unknown task of a reconciliation is answered by about 100 bytes, far more than any flow-control window.
+        task_ids = [f"t{number}" for number in range(5_000)]
+        while True:
+            await slow.call(reconcile=framework_pb2.Reconcile(task_ids=task_ids))
+
+    asking = asyncio.ensure_future(ask_without_reading())
+    await until(lambda: state.frameworks[welcome.framework_id].session is None)
+    quick = await dial(RawFramework).hello()
+    asking.cancel()
+
+    assert quick.framework_id != welcome.framework_id
+
+
+async def test_an_oversized_message_ends_only_its_session(dial: Dial) -> None:
+    framework, other = dial(RawFramework), dial(RawFramework)
+    await framework.hello()
+    await other.hello()
+
+    await framework.call(reconcile=framework_pb2.Reconcile(task_ids=["x" * (17 * 1024 * 1024)]))
+    with pytest.raises((grpc.aio.AioRpcError, EOFError)):
+        await framework.expect("result")
+
+    assert (await other.want()).code == framework_pb2.CALL_CODE_OK
+
+
+async def test_truncated_bytes_end_only_their_session(dial: Dial, master: MasterServer) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
+        call = channel.stream_stream("/fairlead.v1.FrameworkService/Connect")()
+        await call.write(b"\x0a\xff\xff\xff")
+        code = await asyncio.wait_for(call.code(), PATIENCE_S)
+
+    assert code != grpc.StatusCode.OK
+    assert (await dial(RawFramework).hello()).framework_id
+
+
+async def test_an_agent_whose_message_is_wrong_is_told_which_field(dial: Dial) -> None:
+    agent = dial(RawAgent)
+
+    await agent.send(register=agent_pb2.Register(hostname="h", total=types_pb2.Resources(cpus_milli=-5)))
+    refused = await agent.expect("refused")
+
+    assert refused.code == agent_pb2.REFUSAL_CODE_INVALID
+    assert "register.total.cpus" in refused.detail
+
+
+async def test_a_file_is_read_through_the_agent_that_has_it(dial: Dial, master: MasterServer) -> None:
+    agent, framework = dial(RawAgent), dial(RawFramework)
+    await agent.register()
+    await framework.hello()
+    await framework.want()
+    await framework.accept(await framework.offer(), "t1")
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
+        files = files_pb2_grpc.FilesServiceStub(channel)
+
+        reading = asyncio.ensure_future(
+            files.Read(files_pb2.ReadRequest(task_id="t1", path="stdout", offset=3))
+        )
+        question = await agent.expect("file_request")
+        chunk = agent_pb2.FileChunk(
+            request_id=question.request_id, code="FILE_CODE_OK", offset=3, data=b"lo", size=5
+        )
+        await agent.send(file_chunk=chunk)
+        answer = await reading
+
+        with pytest.raises(grpc.aio.AioRpcError, match="expected a task that was launched"):
+            await files.Read(files_pb2.ReadRequest(task_id="nobody", path="stdout"))
+        await agent.close()
+        await until(lambda: not master.runner.machine.master.agent_by_session)
+        with pytest.raises(grpc.aio.AioRpcError, match="is not connected"):
+            await files.Read(files_pb2.ReadRequest(task_id="t1", path="stdout"))
+
+    assert (question.path, question.offset) == ("stdout", 3)
+    assert (answer.data, answer.size) == (b"lo", 5)
+
+
+async def test_a_watcher_sees_changes_and_a_lagging_one_is_told_to_list_again(
+    dial: Dial, operator: Any
+) -> None:
+    watch = operator.Watch(operator_pb2.WatchRequest(kinds=["agent"]))
+    begun = await asyncio.wait_for(watch.read(), PATIENCE_S)
+    registered = await dial(RawAgent).register()
+    changes = await asyncio.wait_for(watch.read(), PATIENCE_S)
+    watch.cancel()
+    lost = operator.Watch(operator_pb2.WatchRequest(from_version=10**9))
+    resync = await asyncio.wait_for(lost.read(), PATIENCE_S)
+    lost.cancel()
+
+    assert not begun.resync
+    assert [(change.kind, change.id, change.what) for change in changes.changes] == [
+        ("agent", registered.agent_id, "ACTIVE")
+    ]
+    assert resync.resync
+
+
+async def test_listings_are_paged_in_order_and_complete(dial: Dial, operator: Any) -> None:
+    ids = [(await dial(RawAgent).register(hostname=f"h{number}")).agent_id for number in range(5)]
+
+    seen, token = [], ""
+    while True:
+        page = await operator.ListAgents(operator_pb2.ListRequest(page_size=2, page_token=token))
+        seen += [agent.agent_id for agent in page.agents]
+        token = page.next_page_token
+        if not token:
+            break
+
+    assert seen == sorted(ids)
+    with pytest.raises(grpc.aio.AioRpcError, match="page_size: expected 0 to 5000, got -1"):
+        await operator.ListAgents(operator_pb2.ListRequest(page_size=-1))
+
+
+async def test_policy_and_weights_change_at_run_time(operator: Any, dial: Dial) -> None:
+    await dial(RawFramework).hello(role="eng")
+    info = await operator.SetPolicy(operator_pb2.SetPolicyRequest(policy="slots:4", placement="pack"))
+    await operator.SetWeight(
+        operator_pb2.SetWeightRequest(role="eng", weight=2.5, resource_weights={"cpus": 3})
+    )
+    roles = await operator.ListRoles(operator_pb2.ListRequest())
+
+    assert (info.policy, info.placement, info.when_head_does_not_fit) == ("slots:4", "pack", "skip")
+    assert [(role.role, role.weight, dict(role.resource_weights)) for role in roles.roles] == [
+        ("eng", 2.5, {"cpus": 3.0})
+    ]
+    with pytest.raises(grpc.aio.AioRpcError, match="drf"):
+        await operator.SetPolicy(operator_pb2.SetPolicyRequest(policy="lottery"))
+    with pytest.raises(grpc.aio.AioRpcError, match="weight: expected"):
+        await operator.SetWeight(operator_pb2.SetWeightRequest(role="eng", weight=0))
+
+
+async def test_the_health_service_says_serving(master: MasterServer) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
+        answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_a_port_in_use_is_refused_with_its_address(master: MasterServer) -> None:
+    with pytest.raises(ListenError, match=str(master.port)):
+        await MasterServer.start(ServerSettings(listen=f"127.0.0.1:{master.port}"))
+
+
+async def test_a_restarted_master_knows_its_frameworks_and_adopts_running_tasks(tmp_path: Path) -> None:
+    async with a_master(tmp_path) as first:
+        agent, framework = RawAgent(first.port), RawFramework(first.port)
+        registered = await agent.register()
+        welcome = await framework.hello()
+        await framework.want()
+        await framework.accept(await framework.offer(), "t1")
+        await agent.close()
+        await framework.close()
+
+    async with a_master(tmp_path) as second:
+        agent, framework = RawAgent(second.port), RawFramework(second.port)
+        task = types_pb2.TaskSpec(task_id="t1", resources=resources(), command=["true"])
+        running = agent_pb2.RunningTask(
+            framework_id=welcome.framework_id, role="test", task=task, state="TASK_STATE_RUNNING", sequence=1
+        )
+        again = await agent.register(agent_id=registered.agent_id, incarnation=2, tasks=[running])
+        resumed = await framework.hello(framework_id=welcome.framework_id, last_epoch=welcome.epoch)
+        await framework.call(reconcile=framework_pb2.Reconcile())
+        statuses = await framework.expect("statuses")
+        done = await framework.expect("reconcile_done")
+        await agent.close()
+        await framework.close()
+
+    assert (again.agent_id, resumed.framework_id) == (registered.agent_id, welcome.framework_id)
+    assert resumed.epoch == welcome.epoch + 1
+    assert [(status.task_id, status.state) for status in statuses.statuses] == [
+        ("t1", types_pb2.TASK_STATE_RUNNING)
+    ]
+    assert list(done.recovering_agent_ids) == []
