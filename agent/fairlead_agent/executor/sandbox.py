@@ -6,10 +6,10 @@ checked, not the path.
 
 import os
 import stat
+from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import Enum, unique
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_agent.executor.output import RotationMark, mark_path
 
@@ -24,21 +24,30 @@ _ATTEMPTS: Final = 5
 """A rotation takes a tenth of a millisecond, once in megabytes; whoever meets five in a row is told to try again."""
 
 
-@unique
-class RefusalCode(Enum):
-    """Why a sandbox gives nothing. The names are those of the schema's FileCode."""
-
-    NOT_FOUND = "NOT_FOUND"
-    OUTSIDE_SANDBOX = "OUTSIDE_SANDBOX"
-    UNREADABLE = "UNREADABLE"
-
-
 class SandboxRefused(Exception):
-    """The path cannot be read; the message names it and says why."""
+    """The path cannot be read; the message names it and says why. Always one of the three below."""
 
-    def __init__(self, code: RefusalCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+
+class FileNotThere(SandboxRefused):
+    """There is no such file, or no sandbox."""
+
+
+class OutsideSandbox(SandboxRefused):
+    """The path leads out of the sandbox."""
+
+
+class FileUnreadable(SandboxRefused):
+    """It is there, and cannot be read: no permission, or no regular file."""
+
+
+class SandboxPart(NamedTuple):
+    """A piece of a file."""
+
+    offset: int
+    """Of the first byte of ``data``."""
+    data: bytes
+    size: int
+    """Of the whole file now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +68,7 @@ class SandboxReader:
     def __init__(self, root: Path) -> None:
         self._root = Path(os.path.realpath(root))
 
-    def read(self, path: str, offset: int, length: int) -> tuple[int, bytes, int]:
+    def read(self, path: str, offset: int, length: int) -> SandboxPart:
         """Give a piece of a file.
 
         Args:
@@ -70,8 +79,7 @@ class SandboxReader:
             length: 0 to LENGTH_MAX bytes; more are cut.
 
         Returns:
-            The offset of the first byte of the data, the data, and the size of the whole file now. The data is empty at
-            the end of the file and, then with the file's end as offset, past it.
+            The part. Its data is empty at the end of the file, and past it, where its offset then is the end.
 
         Raises:
             SandboxRefused: there is no such file in the sandbox, or it is none to read.
@@ -99,7 +107,7 @@ class SandboxReader:
             return None
         size = status.st_size
         if os.path.normpath(path) in ROTATED_NAMES:
-            size = self.read(path, 0, 0)[2] if stat.S_ISREG(status.st_mode) else 0
+            size = self.read(path, 0, 0).size if stat.S_ISREG(status.st_mode) else 0
         return SandboxEntry(
             path=os.path.normpath(path),
             size=size,
@@ -107,46 +115,31 @@ class SandboxReader:
             is_directory=stat.S_ISDIR(status.st_mode),
         )
 
-    def _read_output(self, name: str, offset: int, length: int) -> tuple[int, bytes, int]:
+    def _read_output(self, name: str, offset: int, length: int) -> SandboxPart:
+        if not self._root.is_dir():
+            raise FileNotThere(f"{name}: there is no sandbox")
         for _ in range(_ATTEMPTS):
-            parts = self._open_output(name)
-            try:
+            with ExitStack() as opened:
+                parts = self._output_parts(name, opened)
                 if parts is not None:
                     return _read_parts(parts, offset, length)
-            finally:
-                for _, descriptor in parts or []:
-                    os.close(descriptor)
-        raise SandboxRefused(
-            RefusalCode.UNREADABLE, f"{name}: it is being rotated faster than it can be read"
-        )
+        raise FileUnreadable(f"{name}: it is being rotated faster than it can be read")
 
-    def _open_output(self, name: str) -> list[tuple[int, int]] | None:
+    def _output_parts(self, name: str, opened: ExitStack) -> list[tuple[int, int]] | None:
         """Give (offset, descriptor) of the parts of an output file, oldest first; None if a rotation came between."""
-        if not self._root.is_dir():
-            raise SandboxRefused(RefusalCode.NOT_FOUND, f"{name}: there is no sandbox")
-        opened: list[tuple[int, int]] = []
-        newest = self._open_if_there(name)
-        older = self._open_if_there(f"{name}.1")
+        newest = self._open_if_there(name, opened)
+        older = self._open_if_there(f"{name}.1", opened)
         mark = self._mark(name)
-        is_consistent = False
-        try:
-            if newest is None:
-                # Nothing was written yet, or the older part has just got its name and the newer is yet to be made.
-                is_consistent = older is None
-            elif mark is None:
-                opened = [(0, newest)]
-                is_consistent = older is None
-            elif mark.inode == os.fstat(newest).st_ino:
-                opened = [(mark.offset, newest)]
-                if older is not None and os.fstat(older).st_size == mark.rotated_bytes:
-                    opened.insert(0, (mark.offset - mark.rotated_bytes, older))
-                is_consistent = True
-        finally:
-            kept = {descriptor for _, descriptor in opened} if is_consistent else set()
-            for descriptor in (newest, older):
-                if descriptor is not None and descriptor not in kept:
-                    os.close(descriptor)
-        return opened if is_consistent else None
+        if newest is None or mark is None:
+            # Not rotated yet, or the older part has just got its name, and the newer and the mark are yet to be made.
+            if older is not None:
+                return None
+            return [(0, newest)] if newest is not None else []
+        if mark.inode != os.fstat(newest).st_ino:
+            return None
+        if older is None or os.fstat(older).st_size != mark.rotated_bytes:
+            return [(mark.offset, newest)]
+        return [(mark.offset - mark.rotated_bytes, older), (mark.offset, newest)]
 
     def _mark(self, name: str) -> RotationMark | None:
         try:
@@ -154,13 +147,13 @@ class SandboxReader:
         except (OSError, ValueError):
             return None
 
-    def _open_if_there(self, name: str) -> int | None:
+    def _open_if_there(self, name: str, opened: ExitStack) -> int | None:
         try:
-            return self._open(name)
-        except SandboxRefused as refusal:
-            if refusal.code is RefusalCode.NOT_FOUND:
-                return None
-            raise
+            descriptor = self._open(name)
+        except FileNotThere:
+            return None
+        opened.callback(os.close, descriptor)
+        return descriptor
 
     def _open(self, path: str, flags: int = 0) -> int:
         """Open a regular file, or with O_DIRECTORY a directory, and make sure that it is inside."""
@@ -172,12 +165,10 @@ class SandboxReader:
         try:
             place = os.readlink(f"/proc/self/fd/{descriptor}")
             if place != str(self._root) and not place.startswith(f"{self._root}/"):
-                raise SandboxRefused(
-                    RefusalCode.OUTSIDE_SANDBOX, f"{path}: expected a path inside the sandbox, got {place}"
-                )
+                raise OutsideSandbox(f"{path}: expected a path inside the sandbox, got {place}")
             is_expected = stat.S_ISDIR if flags & os.O_DIRECTORY else stat.S_ISREG
             if not is_expected(os.fstat(descriptor).st_mode):
-                raise SandboxRefused(RefusalCode.UNREADABLE, f"{path}: expected a regular file")
+                raise FileUnreadable(f"{path}: expected a regular file")
             return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise _refusal(error, path) from error
@@ -205,10 +196,10 @@ class SandboxReader:
         return [entry for entry in entries if entry is not None][:ENTRIES_MAX]
 
 
-def _read_parts(parts: list[tuple[int, int]], offset: int, length: int) -> tuple[int, bytes, int]:
+def _read_parts(parts: list[tuple[int, int]], offset: int, length: int) -> SandboxPart:
     """Read from files that follow one another, as if they were one."""
     if not parts:
-        return 0, b"", 0
+        return SandboxPart(0, b"", 0)
     total = parts[-1][0] + os.fstat(parts[-1][1]).st_size
     begin = max(total + offset if offset < 0 else offset, parts[0][0])
     begin = min(begin, total)
@@ -222,11 +213,11 @@ def _read_parts(parts: list[tuple[int, int]], offset: int, length: int) -> tuple
                 break
             pieces.append(piece)
             position += len(piece)
-    return begin, b"".join(pieces), total
+    return SandboxPart(begin, b"".join(pieces), total)
 
 
 def _refusal(error: OSError | ValueError, path: str) -> SandboxRefused:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return SandboxRefused(RefusalCode.NOT_FOUND, f"{path}: no such file in the sandbox")
+        return FileNotThere(f"{path}: no such file in the sandbox")
     reason = error.strerror if isinstance(error, OSError) else str(error)
-    return SandboxRefused(RefusalCode.UNREADABLE, f"{path}: {reason}")
+    return FileUnreadable(f"{path}: {reason}")
