@@ -39,14 +39,17 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
     acknowledged: list[tuple[FrameworkId, TaskId, int]] = []
     for status in statuses:
         framework = master.frameworks.get(status.framework_id)
-        if framework is None:
+        is_foreign = _is_foreign(master, agent, status)
+        if framework is None or is_foreign:
             if not is_terminal(status.state):
-                _kill_on(master, agent, status.key, Reason.FRAMEWORK_REMOVED)
+                reason = Reason.UNKNOWN_TASK if is_foreign else Reason.FRAMEWORK_REMOVED
+                _kill_on(master, agent, status.key, reason)
             is_news = False
         else:
             is_news = _take_report(master, agent, framework, status, now_ms)
         if (
             framework is None
+            or is_foreign
             or framework.state is FrameworkState.COMPLETED
             or _is_acknowledged(master, status)
         ):
@@ -58,6 +61,12 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
         master.out.append(AcknowledgeStatuses(session=agent.session, items=tuple(acknowledged)))
     for framework_id, items in forwards.items():
         forward(master, master.frameworks[framework_id], items)
+
+
+def _is_foreign(master: Master, agent: Agent, status: TaskStatus) -> bool:
+    """Whether the task is another agent's: each task has one owner, and only the owner is believed."""
+    task = master.find_task(status.key)
+    return task is not None and task.agent_id != agent.agent_id
 
 
 def _is_acknowledged(master: Master, status: TaskStatus) -> bool:
@@ -75,7 +84,7 @@ def _take_report(master: Master, agent: Agent, framework: Framework, status: Tas
             return False
         _remember_unknown(master, agent, framework, status, now_ms)
         return True
-    if task.agent_id != agent.agent_id or status.sequence <= task.sequence:
+    if status.sequence <= task.sequence:
         # Repeated, or overtaken. A repeat that is not acknowledged yet means that its forward may have been lost.
         return status.sequence > task.acknowledged and status.sequence == task.sequence
     if is_terminal(task.state):
