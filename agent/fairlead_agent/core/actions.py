@@ -109,6 +109,13 @@ class SendGoodbye:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmSession:
+    """The master has accepted the registration: whoever waits for that may know."""
+
+    agent_id: AgentId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloseSession:
     """End the stream; try again later, with backoff."""
 
@@ -152,6 +159,7 @@ Action = (
     | SendStatuses
     | SendHeartbeat
     | SendGoodbye
+    | ConfirmSession
     | CloseSession
     | MeasureDisk
     | RemoveSandboxes

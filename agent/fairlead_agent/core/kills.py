@@ -46,7 +46,9 @@ def begin_kill(
         move(step, task, TaskState.KILLING, reason=reason, message=message)
         step.do(TerminateProcess(key=key))
         step.state.deadlines.set(Due.ESCALATE, step.now_ms + grace_ms, key)
-    elif not task.kill.is_forced and _escalates_earlier(step, task, step.now_ms + grace_ms):
+    elif task.kill.is_forced:
+        step.do(KillProcess(key=key))
+    elif _escalates_earlier(step, task, step.now_ms + grace_ms):
         step.state.deadlines.set(Due.ESCALATE, step.now_ms + grace_ms, key)
 
 

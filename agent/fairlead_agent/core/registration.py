@@ -5,7 +5,7 @@ highest epoch seen is written to disk before anything that the master of that ep
 """
 
 from fairlead_agent.core import limits
-from fairlead_agent.core.actions import CloseSession, LeaveCluster, SendRegistration
+from fairlead_agent.core.actions import CloseSession, ConfirmSession, LeaveCluster, SendRegistration
 from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.events import RefusalCode, Registered, RegistrationRefused
 from fairlead_agent.core.statuses import readdress, schedule_resend
@@ -77,6 +77,7 @@ def register(step: Step, event: Registered) -> None:
         readdress(state, event.agent_id)
         step.write_identity()
     state.is_registered = True
+    step.do(ConfirmSession(agent_id=state.agent_id))
     step.statuses.extend(state.held)
     state.held = []
     for key, outbox in state.outboxes.items():

@@ -1,0 +1,186 @@
+"""The journal of an agent: one file, appended to, rewritten when it has grown too long.
+
+Each record is one line: length and CRC-32 of the payload in hexadecimal, then the payload, a JSON array. What a crash
+can do to the file is known: the end of the last write is missing, or the host wrote zeros there. That much is dropped.
+Anything else that does not check out is damage, and the agent refuses to start rather than guess.
+
+Appending does not wait for the disk. A crash of the agent loses nothing, since the kernel has the bytes; a crash of
+the host ends the tasks anyway, and a task whose records went down with it is settled by the master, which knows that
+the agent is back without it. Only the agent's id and the epoch are waited for: an agent that forgot the epoch could
+obey a master that has been replaced.
+"""
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from fairlead_agent import record_codec
+from fairlead_agent.core.records import Record
+from fairlead_proto.resources import ResourceKinds
+
+FORMAT_VERSION: Final = 1
+COMPACT_BYTES_MIN: Final = 4 * 1024 * 1024
+"""Below this size rewriting gains nothing: reading 4 MiB at the start takes a tenth of a second."""
+
+_HEADER: Final = re.compile(rb"([0-9a-f]{8}) ([0-9a-f]{8}) ")
+_HEADER_BYTES: Final = 18
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+
+
+class CheckpointCorrupt(ValueError):
+    """The journal is damaged; the message names the file and the offset. The file is left as it is."""
+
+
+class Checkpoint:
+    """The open journal of one agent; one writer at a time, which the lock of the work directory sees to."""
+
+    def __init__(self, path: Path, kinds: ResourceKinds, file: int, size_bytes: int) -> None:
+        self._path = path
+        self._kinds = kinds
+        self._file = file
+        self._size_bytes = size_bytes
+        self._compacted_bytes = size_bytes
+
+    @classmethod
+    def open(cls, path: Path, kinds: ResourceKinds) -> tuple[Self, list[Record]]:
+        """Open or create the journal and give its records, oldest first.
+
+        Raises:
+            CheckpointCorrupt: it is damaged, or of another version.
+            OSError: it cannot be read or written.
+        """
+        data = path.read_bytes() if path.exists() else b""
+        payloads, good_bytes = read_lines(data, path)
+        records = _decode(payloads, path, kinds)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.ftruncate(file, good_bytes)
+        journal = cls(path, kinds, file, good_bytes)
+        if not payloads:
+            journal._write(_line(_version_line()))
+        return journal, records
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Add records at the end; all of them are with the kernel when this returns.
+
+        Raises:
+            OSError: the disk is full or failing; nothing was added.
+        """
+        encode = _ENCODER.encode
+        self._write(
+            b"".join([_line(encode(record_codec.encode(record, self._kinds)).encode()) for record in records])
+        )
+
+    def _write(self, data: bytes) -> None:
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._file, data[written:] if written else data)
+        except OSError:
+            # Half a record before a whole one would look like damage.
+            os.ftruncate(self._file, self._size_bytes)
+            raise
+        self._size_bytes += written
+
+    def sync(self) -> None:
+        """Wait until everything appended is on disk. Blocks."""
+        os.fdatasync(self._file)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether ``compact`` is worth its cost."""
+        return self._size_bytes > max(COMPACT_BYTES_MIN, 2 * self._compacted_bytes)
+
+    def compact(self, records: Sequence[Record]) -> None:
+        """Replace the journal by ``records``, which stand for all of it. Blocks; nothing may be appended meanwhile.
+
+        Raises:
+            OSError: the disk is full or failing; the journal is as it was.
+        """
+        payloads = [_ENCODER.encode(record_codec.encode(record, self._kinds)).encode() for record in records]
+        data = b"".join([_line(payload) for payload in [_version_line(), *payloads]])
+        beside = self._path.with_suffix(".new")
+        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(file, data[written:] if written else data)
+            os.fdatasync(file)
+            beside.rename(self._path)
+        except OSError:
+            # Not tried again before the journal has doubled once more.
+            self._compacted_bytes = self._size_bytes
+            os.close(file)
+            beside.unlink(missing_ok=True)
+            raise
+        os.close(self._file)
+        self._file = file
+        self._size_bytes = self._compacted_bytes = len(data)
+
+    def close(self) -> None:
+        """Close the file; the journal is not to be used after it."""
+        os.close(self._file)
+
+
+def _version_line() -> bytes:
+    return b'["fairlead agent checkpoint",%d]' % FORMAT_VERSION
+
+
+def _line(payload: bytes) -> bytes:
+    return b"%08x %08x %b\n" % (len(payload), zlib.crc32(payload), payload)
+
+
+def read_lines(data: bytes, path: Path) -> tuple[list[bytes], int]:
+    """Give the payloads in ``data`` and the length of the part that is whole.
+
+    Raises:
+        CheckpointCorrupt: something other than the end is wrong; ``path`` is named in the message.
+    """
+    payloads: list[bytes] = []
+    offset = 0
+    while offset < len(data):
+        header = _HEADER.match(data, offset)
+        start = offset + _HEADER_BYTES
+        end = start + int(header[1], 16) if header else start
+        if (
+            header is None
+            or data[end : end + 1] != b"\n"
+            or zlib.crc32(data[start:end]) != int(header[2], 16)
+        ):
+            if _is_torn(data[offset:]):
+                break
+            raise CheckpointCorrupt(
+                f"{path}: damaged at byte {offset}: expected a record with its checksum, got "
+                f"{data[offset : offset + 40]!r}; move the file away to start as a new agent"
+            )
+        payloads.append(data[start:end])
+        offset = end + 1
+    return payloads, offset
+
+
+def _is_torn(rest: bytes) -> bool:
+    # A write that was cut off has no newline at its end, for payloads contain none; a file system that lost the last
+    # pages has zeros from some point on.
+    return b"\n" not in rest.rstrip(b"\0")
+
+
+def _decode(payloads: list[bytes], path: Path, kinds: ResourceKinds) -> list[Record]:
+    if not payloads:
+        return []
+    if payloads[0] != _version_line():
+        raise CheckpointCorrupt(
+            f"{path}: expected {_version_line().decode()} at byte 0, got {payloads[0][:60]!r}; "
+            "move the file away to start as a new agent"
+        )
+    records = []
+    offset = len(_line(payloads[0]))
+    for payload in payloads[1:]:
+        try:
+            records.append(record_codec.decode(json.loads(payload), kinds))
+        except ValueError as error:
+            raise CheckpointCorrupt(f"{path}: unreadable at byte {offset}: {error}") from error
+        offset += len(payload) + _HEADER_BYTES + 1
+    return records

@@ -1,0 +1,215 @@
+"""The stream to the master: dialled by the agent, dialled again when it breaks, with growing pauses.
+
+What is to be sent in one turn of the loop goes out as one message. The queue is bounded: a master that does not read
+loses the session, and what matters in the queue, the statuses, is kept by the core and comes with the next
+registration.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import grpc
+import grpc.aio
+from structlog.typing import FilteringBoundLogger
+
+from fairlead_agent.core.events import SessionClosed, SessionOpened
+from fairlead_agent.executor_link import Feed
+from fairlead_agent.messages import read_batch
+from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
+
+CONNECT_TIMEOUT_S: Final = 5.0
+"""For the transport. A host that does not answer at all should not hold up the next attempt for longer."""
+
+PAUSE_FIRST_S: Final = 0.1
+PAUSE_MAX_S: Final = 10.0
+"""Between attempts. The first is short, since an agent is often started together with its master; the longest lets a
+thousand agents knock at a restarted master a hundred times a second."""
+
+QUEUE_LENGTH_MAX: Final = 10_000
+"""Messages waiting to be written, most of them batches themselves."""
+
+BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
+"""One written batch. One message can exceed it, and still has room below the limit."""
+
+FLUSH_TIMEOUT_S: Final = 2.0
+"""For the last messages of an agent that leaves. They are repeated by its successor if they do not get through."""
+
+_CHANNEL_OPTIONS: Final = (
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    # Attempts of ours are separate: no backoff of an earlier channel to the same address, no sharing between agents
+    # that live in one process.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    # A peer whose host has vanished sends no reset. The heartbeats make TCP notice, and these pings make it hurry.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+)
+
+_Call = grpc.aio.StreamStreamCall[agent_pb2.AgentMessages, agent_pb2.MasterMessages]
+OnFileRequest = Callable[[agent_pb2.FileRequest], None]
+
+
+class MasterSession:
+    """Keeps one stream to the master open."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        kinds: ResourceKinds,
+        feed: Feed,
+        on_file_request: OnFileRequest,
+        random: Callable[[], float],
+        log: FilteringBoundLogger,
+    ) -> None:
+        """Prepare; nothing is dialled before ``run``.
+
+        Args:
+            address: HOST:PORT of the master.
+            kinds: what the amounts in messages are counted in.
+            feed: takes the events of the session; waited for, so that a busy core slows the master down.
+            on_file_request: takes requests for files of sandboxes.
+            random: numbers in [0, 1), for the jitter of pauses.
+            log: where decisions are logged.
+        """
+        self._address = address
+        self._kinds = kinds
+        self._feed = feed
+        self._on_file_request = on_file_request
+        self._random = random
+        self._log = log
+        self._queue: deque[agent_pb2.AgentMessage] = deque()
+        self._queued = asyncio.Event()
+        self._over = asyncio.Event()
+        self._is_open = False
+        self._ending = asyncio.Event()
+        self._close_reason = ""
+        self._closing = asyncio.Event()
+        self._pause_s = PAUSE_FIRST_S
+
+    def send(self, messages: list[agent_pb2.AgentMessage]) -> None:
+        """Queue messages for the open session; without one they are dropped, and so they are when it breaks."""
+        if not self._is_open:
+            return
+        if len(self._queue) + len(messages) > QUEUE_LENGTH_MAX:
+            self.close(f"the master left {len(self._queue)} messages unread")
+            return
+        self._queue.extend(messages)
+        self._queued.set()
+
+    def confirm(self) -> None:
+        """Say that the master has accepted the registration: the next pause is a short one again."""
+        self._pause_s = PAUSE_FIRST_S
+
+    def close(self, reason: str) -> None:
+        """End the session that is open; another is begun after a pause."""
+        self._close_reason = self._close_reason or reason
+        self._closing.set()
+
+    async def finish(self) -> None:
+        """Send what is queued and wait for the master to end the stream, both for a bounded time; begin no other."""
+        self._ending.set()
+        self._queued.set()
+        if self._is_open:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_TIMEOUT_S):
+                    await self._over.wait()
+        self.close("the agent ends")
+
+    async def run(self) -> None:
+        """Hold one session after the other until ``finish``."""
+        while not self._ending.is_set():
+            self._closing.clear()
+            self._close_reason = ""
+            try:
+                detail = await self._hold_session()
+            except (grpc.aio.AioRpcError, grpc.aio.UsageError, TimeoutError) as error:
+                detail = _describe(error)
+            if self._ending.is_set():
+                return
+            pause_s = self._pause_s * (0.5 + self._random() / 2)
+            self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
+            self._log.warning("master.away", detail=detail, retry_ms=int(pause_s * 1000))
+            await asyncio.sleep(pause_s)
+
+    async def _hold_session(self) -> str:
+        """Open one session and serve it to its end; why it ended."""
+        async with grpc.aio.insecure_channel(self._address, options=_CHANNEL_OPTIONS) as channel:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await channel.channel_ready()
+            call = agent_pb2_grpc.AgentServiceStub(channel).Session()
+            self._queue.clear()
+            self._over.clear()
+            self._is_open = True
+            try:
+                await self._feed([SessionOpened()])
+                return await self._serve(call)
+            finally:
+                self._is_open = False
+                self._over.set()
+                call.cancel()
+                await self._feed([SessionClosed()])
+
+    async def _serve(self, call: _Call) -> str:
+        read = asyncio.create_task(self._read(call), name="session-read")
+        write = asyncio.create_task(self._write(call), name="session-write")
+        closing = asyncio.create_task(self._closing.wait(), name="session-closing")
+        try:
+            await asyncio.wait((read, write, closing), return_when=asyncio.FIRST_COMPLETED)
+            if write.done() and not write.exception():
+                # Everything is said; the master ends the stream when it has heard it.
+                await asyncio.wait((read, closing), return_when=asyncio.FIRST_COMPLETED)
+            if closing.done():
+                return self._close_reason
+            # An error of the reader says more than the one it causes in the writer.
+            if read.done():
+                read.result()
+            elif write.done():
+                write.result()
+            return "the master closed the stream"
+        finally:
+            for part in (read, write, closing):
+                part.cancel()
+            await asyncio.gather(read, write, closing, return_exceptions=True)
+
+    async def _read(self, call: _Call) -> None:
+        while True:
+            batch = await call.read()
+            if not isinstance(batch, agent_pb2.MasterMessages):
+                return  # grpc.aio.EOF
+            found, file_requests = read_batch(batch, self._kinds, self._log)
+            for request in file_requests:
+                self._on_file_request(request)
+            if found:
+                await self._feed(found)
+
+    async def _write(self, call: _Call) -> None:
+        """Write until the agent ends, then half-close."""
+        while True:
+            while not self._queue:
+                if self._ending.is_set():
+                    await call.done_writing()
+                    return
+                self._queued.clear()
+                await self._queued.wait()
+            batch, size_bytes = [], 0
+            while self._queue and size_bytes < BATCH_BYTES_MAX:
+                message = self._queue.popleft()
+                size_bytes += message.ByteSize()
+                batch.append(message)
+            await call.write(agent_pb2.AgentMessages(messages=batch))
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"
+    if isinstance(error, TimeoutError):
+        return f"no connection within {CONNECT_TIMEOUT_S:g} s"
+    return str(error)

@@ -1,0 +1,103 @@
+"""The directory an agent owns: its lock, its journal, the sandboxes of its tasks.
+
+Two agents in one directory would adopt and report the same tasks, so the first one locks it for as long as it lives.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+from fairlead_proto.ids import FrameworkId, TaskId, TaskKey
+
+
+class WorkDirUnusable(OSError):
+    """The directory cannot serve as work directory; the message says why."""
+
+
+class WorkDir:
+    """A locked work directory."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Make the directory if it is missing, and lock it.
+
+        Raises:
+            WorkDirUnusable: it cannot be made or written, or another agent has it.
+        """
+        path = path.absolute()
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o755)
+            (path / "sandboxes").mkdir(exist_ok=True)
+            lock = os.open(path / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise WorkDirUnusable(
+                f"work directory {path}: cannot be written: {error.strerror or error}"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(lock, 20).decode(errors="replace").strip()
+            os.close(lock)
+            raise WorkDirUnusable(
+                f"work directory {path}: in use by another agent (process {holder or 'unknown'})"
+            ) from None
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+        return cls(path, lock)
+
+    @property
+    def checkpoint_path(self) -> Path:
+        """Where the journal is."""
+        return self.path / "checkpoint"
+
+    def sandbox(self, key: TaskKey) -> Path:
+        """Where the sandbox of a task is. Ids contain no slash and begin with a letter or digit."""
+        framework_id, task_id = key
+        return self.path / "sandboxes" / framework_id / task_id
+
+    def find_sandboxes(self) -> list[TaskKey]:
+        """The sandboxes there are, in order; directories of frameworks that have none left are removed. Blocks.
+
+        To be called while no task is being started: a start makes both directories and must find the first one.
+        """
+        keys: list[TaskKey] = []
+        for directory in sorted((self.path / "sandboxes").iterdir()):
+            names = sorted(sandbox.name for sandbox in directory.iterdir())
+            keys += [(FrameworkId(directory.name), TaskId(name)) for name in names]
+            if not names:
+                directory.rmdir()
+        return keys
+
+    def remove_sandboxes(self, keys: Iterable[TaskKey]) -> list[str]:
+        """Delete sandboxes; those that are gone already do not matter. Blocks.
+
+        Returns:
+            One line for each that could not be deleted.
+        """
+        failures = []
+        for key in keys:
+            try:
+                shutil.rmtree(self.sandbox(key))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                failures.append(f"{self.sandbox(key)}: {error.strerror or error}")
+        return failures
+
+    def disk_bytes(self) -> tuple[int, int]:
+        """Size of the file system, and what of it an ordinary user may still write."""
+        figures = os.statvfs(self.path)
+        return figures.f_blocks * figures.f_frsize, figures.f_bavail * figures.f_frsize
+
+    def close(self) -> None:
+        """Give up the lock."""
+        with contextlib.suppress(OSError):
+            os.close(self._lock)

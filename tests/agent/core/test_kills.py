@@ -1,0 +1,142 @@
+"""SIGTERM, a grace period, SIGKILL to everything."""
+
+from fairlead_agent.core import limits
+from fairlead_agent.core.actions import (
+    ForgetProcess,
+    KillProcess,
+    SendStatuses,
+    StartExecutor,
+    TerminateProcess,
+)
+from fairlead_agent.core.events import ExecutorConnected, ExecutorLost, Tick
+from fairlead_proto.task_state import Reason, TaskState
+from tests.agent.builders import (
+    a_key,
+    a_kill,
+    a_launch,
+    a_registered_agent,
+    a_running_agent,
+    a_start,
+    a_status,
+    an_ack,
+    an_exit,
+    an_order,
+)
+
+
+def test_kill_asks_first_and_forces_when_the_grace_period_is_over() -> None:
+    agent = a_running_agent("t1")
+
+    actions = agent.step(a_kill())
+
+    killing = a_status(sequence=2, state=TaskState.KILLING, reason=Reason.KILLED_BY_FRAMEWORK)
+    assert actions == [TerminateProcess(key=a_key()), SendStatuses(statuses=(killing,))]
+    agent.step(an_ack(sequence=2))
+    assert agent.step(Tick(), after_ms=limits.KILL_GRACE_PERIOD_MS - 1) == []
+    assert agent.step(Tick(), after_ms=1) == [KillProcess(key=a_key())]
+
+
+def test_grace_period_is_that_of_the_kill_then_of_the_task() -> None:
+    agent = a_running_agent(an_order("t1", kill_grace_period_ms=3_000))
+    agent.step(a_kill(), an_ack(sequence=2))
+    assert agent.machine.next_deadline_ms() == agent.now_ms + 3_000
+
+    other = a_running_agent(an_order("t1", kill_grace_period_ms=3_000))
+    other.step(a_kill(grace_ms=1_000), an_ack(sequence=2))
+    assert other.machine.next_deadline_ms() == other.now_ms + 1_000
+
+
+def test_repeated_kill_can_shorten_the_grace_period_and_not_prolong_it() -> None:
+    agent = a_running_agent("t1")
+    agent.step(a_kill(grace_ms=4_000), an_ack(sequence=2))
+
+    assert agent.step(a_kill(grace_ms=60_000)) == []
+    assert agent.machine.next_deadline_ms() == agent.now_ms + 4_000
+    assert agent.step(a_kill(grace_ms=1_000)) == []
+    assert agent.machine.next_deadline_ms() == agent.now_ms + 1_000
+
+
+def test_repeated_kill_of_a_forced_task_forces_again() -> None:
+    agent = a_running_agent("t1")
+    agent.step(a_kill(), an_ack(sequence=2))
+    agent.step(Tick(), after_ms=limits.KILL_GRACE_PERIOD_MS)
+
+    assert agent.step(a_kill()) == [KillProcess(key=a_key())]
+
+
+def test_kill_of_a_task_that_never_came_is_dropped_and_its_late_launch_is_not_run() -> None:
+    agent = a_registered_agent()
+
+    actions = agent.step(a_kill("t9"))
+
+    dropped = a_status(
+        "t9",
+        state=TaskState.DROPPED,
+        reason=Reason.UNKNOWN_TASK,
+        message="the agent was asked to end a task that had never reached it",
+    )
+    assert actions == [SendStatuses(statuses=(dropped,))]
+    assert agent.step(a_launch("t9")) == [SendStatuses(statuses=(dropped,))]
+
+
+def test_kill_of_a_task_that_is_over_repeats_its_end() -> None:
+    agent = a_running_agent("t1")
+    agent.step(an_exit(), an_ack(sequence=2))
+
+    end = a_status(sequence=2, state=TaskState.FINISHED, exit_code=0)
+    assert agent.step(a_kill()) == [SendStatuses(statuses=(end,))]
+
+
+def test_kill_before_the_process_runs_does_not_wait_for_it() -> None:
+    agent = a_registered_agent()
+    agent.step(a_launch())
+
+    actions = agent.step(a_kill())
+
+    killing = a_status(state=TaskState.KILLING, reason=Reason.KILLED_BY_FRAMEWORK)
+    assert actions == [TerminateProcess(key=a_key()), SendStatuses(statuses=(killing,))]
+    assert agent.step(a_start()) == []
+    agent.step(an_exit(code=None, signal=15))
+    assert agent.machine.state.over[a_key()].state is TaskState.KILLED
+
+
+def test_kill_of_a_task_that_waits_for_an_executor_ends_it_at_once() -> None:
+    agent = a_registered_agent()
+    agent.step(ExecutorLost(), a_launch())
+
+    agent.step(a_kill())
+
+    assert agent.machine.state.over[a_key()].state is TaskState.KILLED
+    assert agent.step(ExecutorConnected(isolation="none")) == []
+
+
+def test_kill_lost_with_an_executor_connection_is_given_again() -> None:
+    agent = a_running_agent("t1", "t2")
+    assert agent.step(ExecutorLost()) == [StartExecutor()]
+    agent.step(a_kill("t1", grace_ms=1_000), a_kill("t2", grace_ms=60_000))
+    agent.step(Tick(), after_ms=1_000)
+
+    actions = agent.step(ExecutorConnected(isolation="none", running=(a_key("t1"), a_key("t2"))))
+
+    assert actions == [KillProcess(key=a_key("t1")), TerminateProcess(key=a_key("t2"))]
+
+
+def test_longest_runtime_ends_the_task_like_a_kill() -> None:
+    agent = a_running_agent(an_order("t1", max_runtime_ms=60_000))
+
+    assert agent.machine.state.deadlines.next_ms() is not None
+    actions = agent.step(Tick(), after_ms=60_000)
+
+    assert TerminateProcess(key=a_key()) in actions
+    task = agent.machine.state.live[a_key()]
+    assert task.latest is not None
+    assert (task.state, task.latest.reason) == (TaskState.KILLING, Reason.MAX_RUNTIME)
+    assert KillProcess(key=a_key()) in agent.step(Tick(), after_ms=limits.KILL_GRACE_PERIOD_MS)
+
+
+def test_process_of_a_task_that_is_over_is_ended() -> None:
+    agent = a_running_agent("t1")
+    agent.step(an_exit())
+
+    assert agent.step(a_start()) == [KillProcess(key=a_key())]
+    assert agent.step(an_exit()) == [ForgetProcess(key=a_key())]
