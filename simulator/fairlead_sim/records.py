@@ -73,6 +73,10 @@ class RoleSample:
     """One role at one moment, as the master sees it."""
 
     dominant_share: float
+    dominant_resource: str
+    """By name; empty while the share is 0."""
+    allocated: Vector
+    """Offered or held."""
     pending: int
     running: int
 

@@ -16,11 +16,11 @@ from fairlead_sim.records import JobRecord, TaskRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome:
-    """How one task ended; times are ms from the start of the run, None if it did not come to that."""
+    """How one task ended; times are ms since 1970 by this host's clock, None if it did not come to that."""
 
     state: str
-    started_ms: int | None = None
-    finished_ms: int | None = None
+    started_unix_ms: int | None = None
+    finished_unix_ms: int | None = None
     agent_id: str = ""
     attempts: int = 0
     reason: str = ""
@@ -71,6 +71,7 @@ class ReplayDriver:
         self._clock = clock
         self._logs = [_JobLog(job) for job in plan.jobs]
         self._start_ms = clock.now_ms()
+        self._start_unix_ms = clock.unix_ms()
         self._tasks_over = 0
         self._work_over_ms = 0
         self._work_ms = sum(duration_ms for _, duration_ms in plan.work)
@@ -86,6 +87,7 @@ class ReplayDriver:
             ExceptionGroup: the runner failed, so the other jobs were cancelled.
         """
         self._start_ms = self._clock.now_ms()
+        self._start_unix_ms = self._clock.unix_ms()
         async with asyncio.TaskGroup() as jobs:
             for log in self._logs:
                 delay_ms = log.job.arrival_ms - self.now_ms()
@@ -127,10 +129,10 @@ class ReplayDriver:
 
     def job_records(self) -> tuple[JobRecord, ...]:
         """What is known of every job; a task whose end was not seen is PENDING."""
-        return tuple(_job_record(log) for log in self._logs)
+        return tuple(_job_record(log, self._start_unix_ms) for log in self._logs)
 
 
-def _job_record(log: _JobLog) -> JobRecord:
+def _job_record(log: _JobLog, start_unix_ms: int) -> JobRecord:
     job = log.job
     handed_in = [
         (task, submitted_ms)
@@ -145,19 +147,22 @@ def _job_record(log: _JobLog) -> JobRecord:
         submitted_ms=job.arrival_ms if log.submitted_ms is None else log.submitted_ms,
         ideal_ms=job.ideal_ms,
         tasks=tuple(
-            _task_record(task, submitted_ms, outcome)
+            _task_record(task, submitted_ms, outcome, start_unix_ms)
             for (task, submitted_ms), outcome in zip(handed_in, log.outcomes + unseen, strict=True)
         ),
         withheld=job.tasks - len(handed_in),
     )
 
 
-def _task_record(task: PlannedTask, submitted_ms: int, outcome: TaskOutcome) -> TaskRecord:
-    # Two clocks may differ by a millisecond; no task starts before it was handed in or ends before it started.
-    started_ms = None if outcome.started_ms is None else max(submitted_ms, outcome.started_ms)
-    finished_ms = (
-        None if outcome.finished_ms is None else max(started_ms or submitted_ms, outcome.finished_ms)
-    )
+def _task_record(
+    task: PlannedTask, submitted_ms: int, outcome: TaskOutcome, start_unix_ms: int
+) -> TaskRecord:
+    # Clocks of two hosts differ; no task starts before it was handed in or ends before it started.
+    started_ms = finished_ms = None
+    if outcome.started_unix_ms is not None:
+        started_ms = max(submitted_ms, outcome.started_unix_ms - start_unix_ms)
+    if outcome.finished_unix_ms is not None:
+        finished_ms = max(started_ms or submitted_ms, outcome.finished_unix_ms - start_unix_ms)
     return TaskRecord(
         task_id=task.task_id,
         job_id=task.job_id,

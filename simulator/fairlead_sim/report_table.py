@@ -34,6 +34,30 @@ def summary_table(reports: Sequence[FairnessReport]) -> Table:
     return table
 
 
+def short_table(reports: Sequence[FairnessReport]) -> Table:
+    """What a person compares first: done, how soon, how full, and who had what share."""
+    table = Table(title_justify="left")
+    table.add_column("")
+    for report in reports:
+        table.add_column(report.policy, justify="right")
+    table.add_row("jobs finished", *(f"{report.jobs_finished} of {report.jobs}" for report in reports))
+    table.add_row("mean job completion", *(seconds(report.completion_ms.mean) for report in reports))
+    table.add_row("95 % of jobs within", *(seconds(report.completion_ms.p95) for report in reports))
+    table.add_row("all done after", *(seconds(report.makespan_ms) for report in reports))
+    for resource in _resources(reports):
+        table.add_row(
+            f"{resource}: held by tasks", *(_use(one, resource, lambda use: use.held) for one in reports)
+        )
+        table.add_row(
+            f"{resource}: promised twice", *(_use(one, resource, lambda use: use.over) for one in reports)
+        )
+    columns = [{user.user: user for user in report.users} for report in reports]
+    for name in sorted({name for column in columns for name in column}):
+        shares = (column[name].mean_share if name in column else None for column in columns)
+        table.add_row(f"mean dominant share of {name}", *(percent(share) for share in shares))
+    return table
+
+
 def user_table(reports: Sequence[FairnessReport]) -> Table:
     """Each user: jobs, mean completion, mean dominant share, by run."""
     table = Table(title="Users: mean completion, mean dominant share while present", title_justify="left")

@@ -1,11 +1,10 @@
 import asyncio
-import heapq
-from collections.abc import Callable, Sequence
-from itertools import count
+from collections.abc import Sequence
 
 import pytest
 
 from fairlead_sdk.clock import sleep
+from fairlead_sdk.testing import VirtualClock
 from fairlead_sim.plan import PlannedTask, ReplayPlan, plan_replay
 from fairlead_sim.replay_driver import ReplayDriver, TaskOutcome
 from fairlead_sim.scaling import ScalingRule
@@ -15,47 +14,16 @@ from tests.simulator.workload_builders import GIB, a_bundle
 NODE = (4000, 8 * GIB, 0, 0)
 
 
-class Timer:
-    def __init__(self) -> None:
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class StillClock:
-    """Time that passes only when every task of the loop waits for it."""
-
-    def __init__(self) -> None:
-        self.time_ms = 1_000_000
-        self._timers: list[tuple[int, int, Timer, Callable[[], object]]] = []
-        self._numbers = count()
-
-    def now_ms(self) -> int:
-        return self.time_ms
-
-    def unix_ms(self) -> int:
-        return self.time_ms
-
-    def call_later(self, delay_ms: int, callback: Callable[[], object]) -> Timer:
-        timer = Timer()
-        heapq.heappush(self._timers, (self.time_ms + delay_ms, next(self._numbers), timer, callback))
-        return timer
-
-    async def run_until_done(self, task: "asyncio.Task[None]") -> None:
-        while not task.done():
-            for _ in range(20):
-                await asyncio.sleep(0)
-            if self._timers and not task.done():
-                self.time_ms, _, timer, callback = heapq.heappop(self._timers)
-                if not timer.cancelled:
-                    callback()
+async def to_the_end(clock: VirtualClock, run: "asyncio.Task[None]") -> None:
+    """Far beyond the longest run here, however it ends."""
+    await clock.advance(60_000)
+    assert run.done()
 
 
 class SleepingRunner:
     """A cluster without limits on which everything starts at once; some tasks come to another end."""
 
-    def __init__(self, clock: StillClock, ends: dict[str, str] | None = None) -> None:
+    def __init__(self, clock: VirtualClock, ends: dict[str, str] | None = None) -> None:
         self.clock = clock
         self.ends = ends or {}
         self.start_ms = clock.now_ms()
@@ -63,8 +31,8 @@ class SleepingRunner:
         self.cancelled: list[str] = []
 
     async def run(self, user: str, tasks: Sequence[PlannedTask]) -> list[TaskOutcome]:
-        started_ms = self.clock.now_ms() - self.start_ms
-        self.calls.append((started_ms, user, [task.task_id for task in tasks]))
+        started_unix_ms = self.clock.unix_ms()
+        self.calls.append((self.clock.now_ms() - self.start_ms, user, [task.task_id for task in tasks]))
         try:
             await sleep(self.clock, max(task.duration_ms for task in tasks))
         except asyncio.CancelledError:
@@ -73,8 +41,8 @@ class SleepingRunner:
         return [
             TaskOutcome(
                 state=self.ends.get(task.task_id, "FINISHED"),
-                started_ms=started_ms,
-                finished_ms=started_ms + task.duration_ms,
+                started_unix_ms=started_unix_ms,
+                finished_unix_ms=started_unix_ms + task.duration_ms,
                 agent_id="a0",
                 attempts=1,
             )
@@ -89,12 +57,12 @@ def a_plan(*bundles: Bundle) -> ReplayPlan:
 
 
 async def test_jobs_are_handed_in_when_they_are_due() -> None:
-    clock = StillClock()
+    clock = VirtualClock()
     runner = SleepingRunner(clock)
     plan = a_plan(a_bundle("a"), a_bundle("b", user="bob", submit_ms=250), a_bundle("c", submit_ms=250))
     driver = ReplayDriver(plan, runner, clock)
 
-    await clock.run_until_done(asyncio.create_task(driver.run()))
+    await to_the_end(clock, asyncio.create_task(driver.run()))
 
     assert [(at_ms, user) for at_ms, user, _ in runner.calls] == [(0, "ann"), (250, "bob"), (250, "ann")]
     assert [job.submitted_ms for job in driver.job_records()] == [0, 250, 250]
@@ -102,14 +70,14 @@ async def test_jobs_are_handed_in_when_they_are_due() -> None:
 
 
 async def test_stage_begins_when_every_task_of_the_earlier_one_is_over() -> None:
-    clock = StillClock()
+    clock = VirtualClock()
     runner = SleepingRunner(clock)
     plan = a_plan(
         a_bundle("a", tasks=2, duration_ms=100), a_bundle("a", duration_ms=300), a_bundle("a", stage=1)
     )
     driver = ReplayDriver(plan, runner, clock)
 
-    await clock.run_until_done(asyncio.create_task(driver.run()))
+    await to_the_end(clock, asyncio.create_task(driver.run()))
 
     (job,) = driver.job_records()
     assert [at_ms for at_ms, _, _ in runner.calls] == [0, 300]
@@ -118,11 +86,11 @@ async def test_stage_begins_when_every_task_of_the_earlier_one_is_over() -> None
 
 
 async def test_later_stages_are_withheld_after_a_task_that_did_not_finish() -> None:
-    clock = StillClock()
+    clock = VirtualClock()
     runner = SleepingRunner(clock, ends={"j0-a-0-1": "FAILED"})
     driver = ReplayDriver(a_plan(a_bundle("a", tasks=2), a_bundle("a", stage=1, tasks=3)), runner, clock)
 
-    await clock.run_until_done(asyncio.create_task(driver.run()))
+    await to_the_end(clock, asyncio.create_task(driver.run()))
 
     (job,) = driver.job_records()
     assert [task.state for task in job.tasks] == ["FINISHED", "FAILED"]
@@ -131,7 +99,7 @@ async def test_later_stages_are_withheld_after_a_task_that_did_not_finish() -> N
 
 
 async def test_cut_short_run_cancels_its_tasks_and_still_has_records() -> None:
-    clock = StillClock()
+    clock = VirtualClock()
     runner = SleepingRunner(clock)
     plan = a_plan(
         a_bundle("a", duration_ms=100), a_bundle("b", duration_ms=9000), a_bundle("c", submit_ms=8000)
@@ -140,7 +108,7 @@ async def test_cut_short_run_cancels_its_tasks_and_still_has_records() -> None:
     run = asyncio.create_task(driver.run())
 
     clock.call_later(500, run.cancel)
-    await clock.run_until_done(run)
+    await to_the_end(clock, run)
 
     assert run.cancelled()
     assert runner.cancelled == ["j1-b-0-0"]
@@ -157,12 +125,12 @@ async def test_failure_of_the_runner_ends_the_run() -> None:
                 raise ConnectionError("the master is gone")
             return await super().run(user, tasks)
 
-    clock = StillClock()
+    clock = VirtualClock()
     runner = Broken(clock)
     driver = ReplayDriver(a_plan(a_bundle("a"), a_bundle("b", user="bob", submit_ms=10)), runner, clock)
     run = asyncio.create_task(driver.run())
 
-    await clock.run_until_done(run)
+    await to_the_end(clock, run)
 
     with pytest.raises(ExceptionGroup) as caught:
         run.result()
@@ -171,7 +139,7 @@ async def test_failure_of_the_runner_ends_the_run() -> None:
 
 
 async def test_progress_estimates_the_rest_from_the_rate_so_far() -> None:
-    clock = StillClock()
+    clock = VirtualClock()
     driver = ReplayDriver(
         a_plan(a_bundle("a", duration_ms=1000), a_bundle("b", submit_ms=1000, duration_ms=3000)),
         SleepingRunner(clock),
@@ -180,7 +148,7 @@ async def test_progress_estimates_the_rest_from_the_rate_so_far() -> None:
     seen = [driver.progress()]
     clock.call_later(1500, lambda: seen.append(driver.progress()))
 
-    await clock.run_until_done(asyncio.create_task(driver.run()))
+    await to_the_end(clock, asyncio.create_task(driver.run()))
 
     seen.append(driver.progress())
     assert [(step.jobs_submitted, step.jobs_over, step.tasks_over) for step in seen] == [
@@ -196,12 +164,15 @@ async def test_times_of_another_clock_never_put_an_end_before_its_beginning() ->
     class Skewed(SleepingRunner):
         async def run(self, user: str, tasks: Sequence[PlannedTask]) -> list[TaskOutcome]:
             await super().run(user, tasks)
-            return [TaskOutcome(state="FINISHED", started_ms=-5, finished_ms=-2, attempts=1) for _ in tasks]
+            return [
+                TaskOutcome(state="FINISHED", started_unix_ms=5, finished_unix_ms=2, attempts=1)
+                for _ in tasks
+            ]
 
-    clock = StillClock()
+    clock = VirtualClock()
     driver = ReplayDriver(a_plan(a_bundle("a")), Skewed(clock), clock)
 
-    await clock.run_until_done(asyncio.create_task(driver.run()))
+    await to_the_end(clock, asyncio.create_task(driver.run()))
 
     (task,) = driver.job_records()[0].tasks
     assert (task.submitted_ms, task.started_ms, task.finished_ms) == (0, 0, 0)
