@@ -1,0 +1,104 @@
+"""`fairlead agent`: flags to `AgentOptions`."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from fairlead_cli.addresses import master_option
+from fairlead_cli.errors import Invalid
+from fairlead_cli.parameters import DURATION, LOG_LEVEL, PAIR, RESOURCES
+from fairlead_cli.state_directory import state_directory
+
+ISOLATIONS = click.Choice(["auto", "cgroup-v2", "cgroup-v1", "none"])
+
+
+@click.command()
+@master_option
+@click.option(
+    "--resources",
+    type=RESOURCES,
+    default="",
+    help="What it offers, such as cpus=4,mem=8GiB,gpus=1 [default: what the host has]",
+)
+@click.option(
+    "--attribute", "attributes", type=PAIR, multiple=True, help="For constraints, such as rack=a; repeatable."
+)
+@click.option(
+    "--work-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Sandboxes and the checkpoint; one agent a directory [default: /var/lib/fairlead/agent as root, "
+    "else ~/.local/state/fairlead/agent]",
+)
+@click.option("--hostname", default="", help="As shown in listings [default: the host's]")
+@click.option(
+    "--isolation", type=ISOLATIONS, default="auto", show_default=True, help="What holds tasks to limits."
+)
+@click.option(
+    "--cgroup-parent", default="", help="Group to make the tasks' groups in [default: the agent's own]"
+)
+@click.option(
+    "--sandbox-retention",
+    "sandbox_retention_ms",
+    type=DURATION,
+    help="How long sandboxes of finished tasks are kept, such as 1d.",
+)
+@click.option(
+    "--stop-tasks-on-exit",
+    is_flag=True,
+    help="End the tasks with the agent [default: they run on for the next one]",
+)
+@click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
+@click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
+def agent(
+    *,
+    master: str,
+    attributes: Sequence[tuple[str, str]],
+    cgroup_parent: str,
+    hostname: str,
+    is_child: bool,
+    isolation: str,
+    log_level: str,
+    resources: str,
+    sandbox_retention_ms: int | None,
+    stop_tasks_on_exit: bool,
+    work_dir: Path | None,
+) -> int:
+    """Run an agent on this host.
+
+    It registers with the master and runs tasks as processes; SIGTERM ends it. Restarted with the same --work-dir
+    it is the same agent and finds its tasks still running.
+    """
+    if is_child:
+        from fairlead_cli.parent_watch import stop_with_parent
+
+        stop_with_parent()
+    from fairlead_agent.cli import run_agent
+    from fairlead_agent.config import AgentOptions, InvalidOption
+    from fairlead_agent.core.limits import SANDBOX_RETENTION_MS
+
+    try:
+        options = AgentOptions(
+            master=master,
+            resources=resources,
+            attributes=dict(attributes),
+            work_dir=work_dir or _default_work_dir(),
+            hostname=hostname,
+            isolation=isolation,
+            cgroup_parent=cgroup_parent,
+            sandbox_retention_ms=SANDBOX_RETENTION_MS
+            if sandbox_retention_ms is None
+            else sandbox_retention_ms,
+            stop_tasks_on_exit=stop_tasks_on_exit,
+            log_level=log_level,
+        )
+    except InvalidOption as error:
+        raise Invalid(str(error)) from error
+    return run_agent(options)
+
+
+def _default_work_dir() -> Path:
+    if os.geteuid() == 0:
+        return Path("/var/lib/fairlead/agent")
+    return state_directory() / "agent"

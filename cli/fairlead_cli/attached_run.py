@@ -1,0 +1,182 @@
+"""`fairlead run` at a terminal or in a script: state, live output, exit code, Ctrl-C."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from fairlead_cli.display import make_display, progress_text
+from fairlead_cli.errors import EXIT_INTERRUPTED
+from fairlead_cli.output_following import OutputFollower
+from fairlead_cli.printing import print_json
+from fairlead_cli.result_rows import result_row
+from fairlead_cli.run_request import RunRequest
+from fairlead_cli.running import Run, explain, open_run
+from fairlead_cli.sandbox import AsyncConnection, async_connected
+from fairlead_proto.task_state import TaskState
+from fairlead_sdk.task import Task, TaskResult
+
+EXPLAIN_AFTER_S: Final = 2.0
+"""Waiting this long is worth a reason: most tasks start within milliseconds."""
+
+EXPLAIN_INTERVAL_S: Final = 5.0
+"""Between questions while it still waits; each is one small call."""
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_attached(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
+    """Run the request to its end and return the exit code of the command.
+
+    Raises:
+        Unreachable, Refused, Invalid, Failed: as their names say; nothing is left running.
+    """
+    return asyncio.run(_run(request, is_json=is_json, is_quiet=is_quiet))
+
+
+async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
+    request.check()
+    display = make_display(has_prefix=request.count > 1, is_quiet=is_quiet, is_json=is_json)
+    async with async_connected(request.master) as connection, open_run(request, connection) as run:
+        follower = OutputFollower(connection, display, run.framework.framework_id)
+        try:
+            with _interrupts(run, follower) as interrupted:
+                explaining = asyncio.create_task(_explain_waiting(run, follower, connection))
+                try:
+                    await _finish(run, follower)
+                finally:
+                    explaining.cancel()
+                await follower.drain()
+                if interrupted.is_set():
+                    await follower.note(_leftover_text(run))
+                else:
+                    await follower.show(_final_text(run), is_final=True)
+        finally:
+            await follower.close()
+        if is_json:
+            found = [run.results[task.task_id] for task in run.tasks if task.task_id in run.results]
+            print_json([result_row(result, run.framework) for result in found])
+        return EXIT_INTERRUPTED if interrupted.is_set() else exit_code(run)
+
+
+async def _finish(run: Run, follower: OutputFollower) -> None:
+    """Run to the end, or until nobody reads the output any more: then the tasks are killed as by a signal."""
+    shown: set[asyncio.Task[None]] = set()
+    is_bar = sys.stderr.isatty()
+
+    def show(text: str) -> None:
+        task = asyncio.create_task(follower.show(text))
+        shown.add(task)
+        task.add_done_callback(shown.discard)
+
+    def launched(task: Task, attempt_id: str) -> None:
+        follower.follow(attempt_id, task.name)
+
+    def ended(result: TaskResult) -> None:
+        follower.is_over(result.task_id)
+        if result.attempts and (result.usage is None or result.usage.sandbox_bytes):
+            follower.follow(result.task_id, result.task.name)
+
+    def progressed() -> None:
+        if len(run.tasks) > 1:
+            now = run.progress
+            counts = {"waiting": now.waiting, "running": now.running, "finished": now.finished}
+            show(progress_text(**counts, failed=now.failed, is_bar=is_bar))
+        elif run.progress.running:
+            show("running")
+
+    show("waiting")
+    finishing = asyncio.create_task(run.finish(launched, ended, progressed))
+    first: set[asyncio.Future[Any]] = {finishing, follower.broken}
+    await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+    if not finishing.done():
+        run.kill()
+    try:
+        await finishing
+    finally:
+        await asyncio.gather(*shown, return_exceptions=True)
+    if follower.broken.done():
+        raise follower.broken.result()
+
+
+async def _explain_waiting(run: Run, follower: OutputFollower, connection: AsyncConnection) -> None:
+    await asyncio.sleep(EXPLAIN_AFTER_S)
+    while True:
+        if run.progress.waiting and not run.progress.running:
+            answer = await explain(connection, run.framework.framework_id)
+            if answer is not None and run.progress.waiting and not run.progress.running:
+                await follower.show(f"waiting: {answer.sentence}")
+        await asyncio.sleep(EXPLAIN_INTERVAL_S)
+
+
+@contextmanager
+def _interrupts(run: Run, follower: OutputFollower) -> Iterator[asyncio.Event]:
+    """Make the first signal kill the tasks, and the second leave at once."""
+    loop = asyncio.get_running_loop()
+    interrupted = asyncio.Event()
+    notes: list[asyncio.Task[None]] = []
+
+    def on_signal() -> None:
+        if interrupted.is_set():
+            # Not sys.exit: a thread may be stuck in a write to a reader who never reads, and exit waits for threads.
+            os._exit(EXIT_INTERRUPTED)
+        interrupted.set()
+        left = len(run.tasks) - len(run.results)
+        run.kill()
+        text = f"killing {left} task{'s' * (left != 1)}; Ctrl-C again leaves at once"
+        notes.append(asyncio.create_task(follower.note(text)))
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield interrupted
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def exit_code(run: Run) -> int:
+    """A single task's own code, 128 + N for signal N; for several 0 if all finished, else 1."""
+    results = [run.results.get(task.task_id) for task in run.tasks]
+    if len(results) > 1:
+        return 0 if all(result is not None and result.ok for result in results) else 1
+    (result,) = results
+    if result is None:
+        return 1
+    if result.state is TaskState.FINISHED:
+        return 0
+    if result.signal is not None:
+        return 128 + result.signal
+    return result.exit_code or 1
+
+
+def _final_text(run: Run) -> str:
+    results = list(run.results.values())
+    if len(run.tasks) > 1:
+        failed = [result for result in results if not result.ok]
+        first = f"; first: {failed[0].task.name} {_outcome(failed[0])}" if failed else ""
+        return f"{len(results) - len(failed)} of {len(run.tasks)} tasks finished{first}"
+    return _outcome(results[0]) if results else "ended without a result"
+
+
+def _outcome(result: TaskResult) -> str:
+    where = f" on agent {result.agent_id}" if result.agent_id else ""
+    took_ms = result.finished_ms - result.started_ms
+    took = f" after {took_ms / 1000:.1f} s" if result.started_ms and took_ms >= 0 else ""
+    if result.state is TaskState.FINISHED:
+        return f"finished{where}{took}"
+    why = result.message or (f"exit code {result.exit_code}" if result.exit_code is not None else "")
+    reason = result.reason.value.lower().replace("_", " ")
+    return f"{result.state.value.lower()}{where}{took}: {why or reason}"
+
+
+def _leftover_text(run: Run) -> str:
+    left = len(run.tasks) - len(run.results)
+    return (
+        "all tasks are over"
+        if not left
+        else f"{left} tasks were not over in time; the master goes on killing them"
+    )

@@ -1,0 +1,178 @@
+"""`fairlead run --detach`: the framework lives in a process of its own that outlives the shell.
+
+The parent starts it, waits for one line on a pipe that says what became of the request, and leaves. The child keeps
+a log in the state directory of its user: ``${XDG_STATE_HOME:-~/.local/state}/fairlead/detached/<framework id>.log``.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from fairlead_cli.errors import EXIT_REFUSED, EXIT_UNREACHABLE, Failed, Invalid
+from fairlead_cli.printing import print_json
+from fairlead_cli.run_request import RunRequest
+from fairlead_cli.running import Run, explain, open_run
+from fairlead_cli.sandbox import AsyncConnection, async_connected
+from fairlead_cli.state_directory import state_directory
+from fairlead_sdk.task import Task, TaskResult
+
+ACCEPTED_TIMEOUT_S: Final = 60.0
+"""For the child to start, register, and have its demand answered: a second, on a host that swaps many."""
+
+LOOK_INTERVAL_S: Final = 0.03
+"""Between looks whether the demand is in force: a person waits for it."""
+
+
+_log = logging.getLogger(__name__)
+
+
+def log_directory() -> Path:
+    """Where detached runs of this user keep their logs."""
+    return state_directory() / "detached"
+
+
+def run_detached(request: RunRequest, *, is_json: bool) -> int:
+    """Start the request in a process of its own and print its framework's id once its demand is in force.
+
+    Returns:
+        0, or the exit code of the error that the child found and that was printed; then nothing is left running.
+
+    Raises:
+        Failed: the child could not start, or said nothing in time.
+    """
+    request.check()
+    answer = _start_child(request)
+    if "error" in answer:
+        print(f"fairlead: {answer['error']}", file=sys.stderr)
+        code = answer["exit_code"]
+        assert isinstance(code, int)
+        return code
+    if is_json:
+        print_json({"framework_id": answer["framework_id"], "log": answer["log"]})
+    else:
+        print(answer["framework_id"])
+    return 0
+
+
+def _start_child(request: RunRequest) -> dict[str, Any]:
+    try:
+        log_directory().mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = tempfile.NamedTemporaryFile(  # noqa: SIM115 - the child goes on writing to it
+            dir=log_directory(), prefix="starting-", suffix=".log", delete=False
+        )
+    except OSError as error:
+        raise Failed(f"cannot write the log of a detached run: {error}; set XDG_STATE_HOME") from error
+    reader, writer = os.pipe()
+    with log, os.fdopen(reader) as answers:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "fairlead_cli.detached_run", str(writer), log.name],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            pass_fds=[writer],
+            start_new_session=True,
+            cwd="/",
+            env={**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0"},
+        )
+        os.close(writer)
+        assert child.stdin is not None
+        with suppress(BrokenPipeError), child.stdin:
+            # By a pipe and not as arguments: what is in the environment of a task is not for everyone's eyes.
+            child.stdin.write(json.dumps(asdict(request)).encode())
+        line = answers.readline()
+    if not line:
+        raise Failed(f"the detached run died at its start; see {log.name}")
+    answer = json.loads(line)
+    assert isinstance(answer, dict)
+    # The child is init's from now on; nobody here will wait for it.
+    child.returncode = 0
+    return answer
+
+
+class Parent:
+    """The process that waits to hear how the run began."""
+
+    def __init__(self, pipe: int) -> None:
+        """Args: the descriptor to write to; it is ours from now on."""
+        self._pipe: int | None = pipe
+        os.set_inheritable(pipe, False)
+
+    def tell(self, answer: dict[str, Any]) -> None:
+        """Write one line of JSON, the first time; the parent does not wait for a second."""
+        if self._pipe is None:
+            return
+        with suppress(OSError):  # the parent is gone
+            os.write(self._pipe, json.dumps(answer).encode() + b"\n")
+        os.close(self._pipe)
+        self._pipe = None
+
+
+async def run_child(request: RunRequest, parent: Parent, log: Path) -> None:
+    """The child's life: run the request to its end, having told the parent how it began.
+
+    Args:
+        request: what to run.
+        parent: told how it began.
+        log: our log, renamed after the framework once that has an id.
+    """
+    async with async_connected(request.master) as connection:
+        try:
+            async with open_run(request, connection) as run:
+                framework_id = run.framework.framework_id
+                log = log.rename(log.with_name(f"{framework_id}.log"))
+                finishing = asyncio.create_task(run.finish(_log_launch, _log_result, lambda: None))
+                await _await_acceptance(run, connection, finishing)
+                parent.tell({"framework_id": framework_id, "log": str(log)})
+                await finishing
+                _log.info("over: %d tasks", len(run.results))
+        except click.ClickException as error:
+            _log.error("%s", error.format_message())
+            parent.tell({"error": error.format_message(), "exit_code": error.exit_code})
+            if error.exit_code in (EXIT_REFUSED, EXIT_UNREACHABLE) or isinstance(error, Invalid):
+                _remove_if_unborn(log)
+
+
+async def _await_acceptance(run: Run, connection: AsyncConnection, finishing: asyncio.Task[None]) -> None:
+    """Return when the demand is in force; raises what ``finishing`` raised if that came first."""
+    async with asyncio.timeout(ACCEPTED_TIMEOUT_S):
+        while not finishing.done():
+            now = run.progress
+            if now.running or now.done or await explain(connection, run.framework.framework_id):
+                return
+            await asyncio.sleep(LOOK_INTERVAL_S)
+    await finishing
+
+
+def _log_launch(task: Task, attempt_id: str) -> None:
+    _log.info("launched: %s as %s", task.name, attempt_id)
+
+
+def _log_result(result: TaskResult) -> None:
+    _log.info("%s: %s %s", result.state.value.lower(), result.task_id, result.message)
+
+
+def _remove_if_unborn(log: Path) -> None:
+    """A run that never was leaves no log: its error was told to the person who asked."""
+    if log.name.startswith("starting-"):
+        log.unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Entry of the child: the pipe's number and the log's name as arguments, the request on stdin."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    request = RunRequest(**json.load(sys.stdin))
+    asyncio.run(run_child(request, Parent(int(sys.argv[1])), Path(sys.argv[2])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""What an attached `run` shows: one line of state on stderr, and the output of its tasks, never mixed up in a line.
+
+On a terminal the state is a line that is drawn over; elsewhere each new state is a line of its own, at most one a
+second. Output of several tasks appears in whole lines with the task's name before them.
+"""
+
+import os
+import sys
+import time
+from typing import BinaryIO, Final
+
+LINE_INTERVAL_S: Final = 1.0
+"""Between lines of state where they cannot be drawn over: a log of a thousand tasks needs no line for each."""
+
+BAR_WIDTH: Final = 30
+
+_ERASE: Final = b"\r\x1b[K"
+
+
+class Display:
+    """Writes to stdout and stderr. Methods block as long as the reader of either does: call them in a thread."""
+
+    def __init__(self, *, has_prefix: bool, is_quiet: bool, stdout: BinaryIO, stderr: BinaryIO) -> None:
+        """Begin with nothing shown.
+
+        Args:
+            has_prefix: output appears in whole lines after the task's name; else byte by byte as it comes.
+            is_quiet: show no state, only what went wrong.
+            stdout: for the tasks' output.
+            stderr: for the tasks' errors and the state.
+        """
+        self._has_prefix = has_prefix
+        self._is_quiet = is_quiet
+        self._streams = {"stdout": stdout, "stderr": stderr}
+        self._stderr = stderr
+        self._is_terminal = stderr.isatty()
+        self._drawn = ""
+        self._is_mid_line = False
+        self._last_line = ""
+        self._last_line_s = float("-inf")
+        self._partial: dict[tuple[str, str], bytes] = {}
+
+    def state(self, text: str, *, is_final: bool = False) -> None:
+        """Show where things stand; ``is_final`` leaves it there."""
+        if self._is_quiet:
+            return
+        if self._is_terminal:
+            self._draw(text, stays=is_final)
+            return
+        now_s = time.monotonic()
+        if is_final or (text != self._last_line and now_s - self._last_line_s >= LINE_INTERVAL_S):
+            self._last_line, self._last_line_s = text, now_s
+            self._write(self._stderr, text.encode() + b"\n")
+
+    def note(self, text: str) -> None:
+        """Print a line on stderr that is no state: something a person must know."""
+        drawn = self._drawn
+        self._draw("")
+        self._write(self._stderr, text.encode() + b"\n")
+        if drawn:
+            self._draw(drawn)
+
+    def output(self, name: str, path: str, data: bytes) -> None:
+        """Print what a task wrote to ``stdout`` or ``stderr``."""
+        if self._has_prefix:
+            whole, newline, rest = (self._partial.pop((name, path), b"") + data).rpartition(b"\n")
+            if rest:
+                self._partial[name, path] = rest
+            if not newline:
+                return
+            prefix = f"{name}| ".encode()
+            data = b"".join(prefix + line + b"\n" for line in whole.split(b"\n"))
+        drawn = self._drawn
+        self._draw("")
+        self._write(self._streams[path], data)
+        self._is_mid_line = not data.endswith(b"\n")
+        if drawn and not self._is_mid_line:
+            self._draw(drawn)
+
+    def end_output(self, name: str, path: str) -> None:
+        """Print the rest of a task's last line, if it did not end it."""
+        if self._partial.get((name, path)):
+            self.output(name, path, b"\n")
+
+    def _draw(self, text: str, *, stays: bool = False) -> None:
+        if not self._is_terminal or (text == self._drawn and not stays):
+            return
+        # A task's unfinished line is not drawn over; the state waits for its end.
+        if self._is_mid_line and not stays:
+            return
+        start = b"\n" if self._is_mid_line else (_ERASE if self._drawn else b"")
+        width = _columns(self._stderr) - 1
+        self._write(self._stderr, start + text[:width].encode() + (b"\n" if stays else b""))
+        self._drawn = "" if stays else text[:width]
+        self._is_mid_line = False
+
+    @staticmethod
+    def _write(stream: BinaryIO, data: bytes) -> None:
+        stream.write(data)
+        stream.flush()
+
+
+def make_display(*, has_prefix: bool, is_quiet: bool, is_json: bool) -> Display:
+    """A display on this process's streams; with ``is_json`` stdout is kept for the result."""
+    stderr = sys.stderr.buffer
+    stdout = stderr if is_json else sys.stdout.buffer
+    return Display(has_prefix=has_prefix, is_quiet=is_quiet, stdout=stdout, stderr=stderr)
+
+
+def progress_text(*, waiting: int, running: int, finished: int, failed: int, is_bar: bool) -> str:
+    """How far a run of several tasks is, as a bar for terminals or in words only."""
+    total = waiting + running + finished + failed
+    counts = f"{finished + failed}/{total} done, {running} running, {waiting} waiting"
+    counts += f", {failed} failed" if failed else ""
+    if not is_bar:
+        return counts
+    filled = BAR_WIDTH * (finished + failed) // max(1, total)
+    active = BAR_WIDTH * (finished + failed + running) // max(1, total) - filled
+    return f"[{'█' * filled}{'▒' * active}{'·' * (BAR_WIDTH - filled - active)}] {counts}"
+
+
+def _columns(stream: BinaryIO) -> int:
+    try:
+        return max(20, os.get_terminal_size(stream.fileno()).columns)
+    except (OSError, ValueError):
+        return 80

@@ -1,0 +1,44 @@
+"""What can go wrong for a person at the shell, each with its exit code and one line of text.
+
+Scripts rely on the codes: 2 usage or invalid input, 3 master unreachable, 4 refused, 130 interrupted. Anything else
+that is raised is a bug of ours and shows its traceback.
+"""
+
+from typing import Final
+
+import click
+
+EXIT_INVALID: Final = 2
+EXIT_UNREACHABLE: Final = 3
+EXIT_REFUSED: Final = 4
+EXIT_INTERRUPTED: Final = 130
+"""128 + SIGINT, as shells report a command that Ctrl-C ended."""
+
+
+class Failed(click.ClickException):
+    """Something outside failed: a file, a child process, the master's own error. Exit code 1."""
+
+
+class Invalid(click.ClickException):
+    """Input that cannot be used; the message names it, what was expected and what came."""
+
+    exit_code = EXIT_INVALID
+
+
+class Refused(click.ClickException):
+    """The cluster understood and said no: infeasible, unauthorized, unknown id."""
+
+    exit_code = EXIT_REFUSED
+
+
+class Unreachable(click.ClickException):
+    """No master answers at an address."""
+
+    exit_code = EXIT_UNREACHABLE
+
+    def __init__(self, address: str, detail: str) -> None:
+        """Args: the address that was tried, and what the network said."""
+        super().__init__(
+            f"cannot reach the master at {address} ({detail}): is it running? "
+            "start one with `fairlead up`, or set FAIRLEAD_MASTER"
+        )

@@ -1,0 +1,89 @@
+"""The listings: tasks, agents, frameworks, roles, offers, shares."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from fairlead_cli.addresses import json_option, master_option
+from fairlead_proto.task_state import TaskState
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_STATES = click.Choice(["PENDING", *(state.value for state in TaskState)], case_sensitive=False)
+
+
+def _listing_options(command: Command) -> Command:
+    watch = click.option("--watch", "is_watched", is_flag=True, help="Show it again after every change.")
+    return master_option(json_option(watch(command)))
+
+
+@click.command()
+@click.option("--state", "states", type=_STATES, multiple=True, help="Only tasks in this state; repeatable.")
+@click.option("--framework", "framework_id", default="", help="Only tasks of the framework with this id.")
+@_listing_options
+def tasks(master: str, *, as_json: bool, is_watched: bool, states: Sequence[str], framework_id: str) -> None:
+    """List tasks."""
+    from fairlead_cli import pages, showing
+
+    listing = pages.tasks(states=[state.upper() for state in states], framework_id=framework_id)
+    showing.show(master, listing, as_json=as_json, is_watched=is_watched)
+
+
+@click.command()
+@_listing_options
+def agents(master: str, *, as_json: bool, is_watched: bool) -> None:
+    """List agents: total, allocated and used.
+
+    Allocated is what is offered or held by tasks; used is what was measured on the host.
+    """
+    from fairlead_cli import pages, showing
+
+    showing.show(master, pages.AGENTS, as_json=as_json, is_watched=is_watched)
+
+
+@click.command()
+@_listing_options
+def frameworks(master: str, *, as_json: bool, is_watched: bool) -> None:
+    """List frameworks."""
+    from fairlead_cli import pages, showing
+
+    showing.show(master, pages.FRAMEWORKS, as_json=as_json, is_watched=is_watched)
+
+
+@click.command()
+@_listing_options
+def roles(master: str, *, as_json: bool, is_watched: bool) -> None:
+    """List roles."""
+    from fairlead_cli import pages, showing
+
+    showing.show(master, pages.ROLES, as_json=as_json, is_watched=is_watched)
+
+
+@click.command()
+@_listing_options
+def offers(master: str, *, as_json: bool, is_watched: bool) -> None:
+    """List offers that are out."""
+    from fairlead_cli import pages, showing
+
+    showing.show(master, pages.OFFERS, as_json=as_json, is_watched=is_watched)
+
+
+@click.command()
+@click.option("--log", "is_log", is_flag=True, help="Show the last decisions instead, newest first.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Of --log.")
+@_listing_options
+def shares(master: str, *, as_json: bool, is_watched: bool, is_log: bool, limit: int) -> None:
+    """Show who has what share, and who is next.
+
+    The dominant share is the largest share of any resource a role holds; the mark in the bar is its fair share,
+    which goes by weight among the roles that hold or want something. NEXT counts in the order the policy serves.
+    """
+    from fairlead_cli import pages, showing
+
+    if not is_log:
+        showing.show(master, pages.SHARES, as_json=as_json, is_watched=is_watched)
+        return
+    if is_watched:
+        raise click.UsageError("--log and --watch do not go together")
+    showing.show_log(master, limit, as_json=as_json)

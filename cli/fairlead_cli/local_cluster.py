@@ -1,0 +1,315 @@
+"""A whole cluster on this host: one master and some agents as child processes, for `up`, demos, benchmarks and tests.
+
+    with LocalCluster(agents=3, resources="cpus=4,mem=8GiB") as cluster:
+        ...  # talk to cluster.address
+
+The agents do not share out the host: each believes in the resources it is told, so that a cluster larger or
+smaller than the host can be played through. Nothing needs root.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from signal import SIGKILL
+from typing import Final, Self
+
+from fairlead_cli.child_process import ChildProcess
+from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
+
+START_TIMEOUT_S: Final = 30.0
+"""Until all agents are registered: it takes about a second, and many on a host that swaps."""
+
+LOOK_INTERVAL_S: Final = 0.02
+"""Between looks at a cluster that starts or stops: small against the time either takes."""
+
+DRAIN_TIMEOUT_S: Final = 8.0
+"""For tasks to end when the cluster stops: their default grace period of 5 s, and some."""
+
+STOP_TIMEOUT_S: Final = 5.0
+"""From SIGTERM to SIGKILL for a master or an agent, which have nothing left to do by then."""
+
+PORT_ATTEMPTS: Final = 3
+"""Between choosing a free port and the master's bind another process may take it."""
+
+
+class LocalCluster:
+    """A master and agents on loopback. A context manager, for `with` and for `async with`; methods block.
+
+    Attributes:
+        address: of the master, HOST:PORT; known once started.
+        directory: state, sandboxes and logs; a temporary one is removed at the end.
+        master: the master's process.
+        agents: the agents' processes.
+    """
+
+    def __init__(
+        self,
+        *,
+        agents: int = 3,
+        resources: str | Sequence[str] | None = None,
+        attributes: Mapping[str, str] | Sequence[Mapping[str, str]] = (),
+        policy: str | None = None,
+        port: int = 0,
+        directory: Path | None = None,
+        isolation: str | None = None,
+        master_arguments: Sequence[str] = (),
+        agent_arguments: Sequence[str] = (),
+    ) -> None:
+        """Describe a cluster; nothing is started.
+
+        Args:
+            agents: how many.
+            resources: of each agent, ``cpus=4,mem=8GiB``; or one text for each; None is ``default_resources``.
+            attributes: of each agent; or one mapping for each.
+            policy: the master's, or its default.
+            port: of the master on 127.0.0.1; 0 chooses a free one.
+            directory: kept at the end; None makes a temporary one.
+            isolation: of the agents, or their default.
+            master_arguments: further words for `fairlead master`.
+            agent_arguments: further words for `fairlead agent`.
+
+        Raises:
+            Invalid: a number of agents that is not positive, or not one text or mapping for each agent.
+        """
+        if agents < 1:
+            raise Invalid(f"agents: expected at least 1, got {agents}")
+        resources = resources or default_resources(agents)
+        self._resources = [resources] * agents if isinstance(resources, str) else list(resources)
+        _check_one_each("resources", len(self._resources), agents)
+        attributes = attributes or {}
+        self._attributes = [attributes] * agents if isinstance(attributes, Mapping) else list(attributes)
+        _check_one_each("attributes", len(self._attributes), agents)
+        self._port = port
+        self._policy = policy
+        self._isolation = isolation
+        self._master_arguments = tuple(master_arguments)
+        self._agent_arguments = tuple(agent_arguments)
+        self._is_temporary = directory is None
+        self._given_directory = directory
+        self.directory = directory or Path()
+        self.address = ""
+        self.master = ChildProcess("master", (), Path())
+        self.agents: list[ChildProcess] = []
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start everything at once and return when all agents are registered.
+
+        Raises:
+            Invalid: the port is in use.
+            Failed: a process died, with the end of its log; or the time was not enough.
+        """
+        self.directory = (self._given_directory or Path(tempfile.mkdtemp(prefix="fairlead-"))).resolve()
+        (self.directory / "logs").mkdir(parents=True, exist_ok=True)
+        try:
+            for attempt in range(1, PORT_ATTEMPTS + 1):
+                self._start_processes()
+                try:
+                    self.wait_until_ready(timeout_s)
+                except Failed:
+                    if self._port or attempt == PORT_ATTEMPTS or _is_free(self.address):
+                        raise
+                    self._kill_processes()
+                else:
+                    return
+        except BaseException:
+            self._kill_processes()
+            self._remove_directory()
+            raise
+
+    def stop(self) -> None:
+        """Kill all tasks, then stop agents and master, each in bounded time; harmless when it is down."""
+        with contextlib.suppress(Unreachable, Refused, Failed, Invalid):
+            self._end_tasks()
+        with ThreadPoolExecutor(max_workers=max(1, len(self.agents))) as pool:
+            list(pool.map(lambda agent: agent.stop(STOP_TIMEOUT_S), self.agents))
+        self.master.stop(STOP_TIMEOUT_S)
+        self._remove_directory()
+
+    def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Return when the master serves and has as many active agents as there are alive here.
+
+        Raises:
+            Failed: a process is dead, with the end of its log; or the time was not enough.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not _answers(self.address):
+            self._look_for_dead(deadline)
+        from fairlead_cli import pages  # imports grpc, which takes as long as the children need to start
+        from fairlead_cli.connection import connected
+
+        with connected(self.address) as connection:
+            while True:
+                with contextlib.suppress(Unreachable):
+                    states = [row["state"] for row in pages.AGENTS.fetch(connection)[0]]
+                    if states.count("ACTIVE") >= len(self.agents):
+                        return
+                self._look_for_dead(deadline)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await asyncio.to_thread(self.stop)
+
+    # --- parts --------------------------------------------------------------------------------------------------
+
+    @property
+    def processes(self) -> list[ChildProcess]:
+        """The master, then the agents."""
+        return [self.master, *self.agents]
+
+    def agent_directory(self, index: int) -> Path:
+        """Work directory of an agent, from 0."""
+        return self.directory / f"agent-{index + 1}"
+
+    def kill_agent(self, index: int, signal: int = SIGKILL) -> None:
+        """Send a signal to an agent, from 0, and wait for its end; its tasks are another matter."""
+        self.agents[index].signal(signal)
+        self.agents[index].wait(None)
+
+    def restart_agent(self, index: int) -> None:
+        """Start a dead agent again in its old work directory; it registers by itself."""
+        self.agents[index].start()
+
+    def kill_master(self, signal: int = SIGKILL) -> None:
+        """Send a signal to the master and wait for its end."""
+        self.master.signal(signal)
+        self.master.wait(None)
+
+    def restart_master(self) -> None:
+        """Start a dead master again at its old address, with its old state."""
+        self.master.start()
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def _start_processes(self) -> None:
+        port = self._port or _free_port()
+        self.address = f"127.0.0.1:{port}"
+        if not _is_free(self.address):
+            raise Invalid(f"port {port} is in use: expected a free one, or 0 to have one chosen")
+        logs = self.directory / "logs"
+        self.master = ChildProcess("master", self._master_command(), logs / "master.log")
+        self.agents = [
+            ChildProcess(f"agent-{index + 1}", self._agent_command(index), logs / f"agent-{index + 1}.log")
+            for index in range(len(self._resources))
+        ]
+        # All at once: agents try again every few milliseconds until the master listens.
+        for process in self.processes:
+            process.start()
+
+    def _master_command(self) -> list[str]:
+        command = ["master", "--listen", self.address, "--state", str(self.directory / "master")]
+        if self._policy:
+            command += ["--policy", self._policy]
+        return [*command, "--stop-with-parent", *self._master_arguments]
+
+    def _agent_command(self, index: int) -> list[str]:
+        command = ["agent", "--master", self.address, "--hostname", f"local-{index + 1}"]
+        command += ["--work-dir", str(self.agent_directory(index)), "--resources", self._resources[index]]
+        for name, value in self._attributes[index].items():
+            command += ["--attribute", f"{name}={value}"]
+        if self._isolation:
+            command += ["--isolation", self._isolation]
+        return [*command, "--stop-tasks-on-exit", "--stop-with-parent", *self._agent_arguments]
+
+    def _look_for_dead(self, deadline: float) -> None:
+        for process in self.processes:
+            if not process.is_alive:
+                raise Failed(
+                    f"{process.name} ended at its start with code {process.exit_code}; the end of {process.log}:\n"
+                    f"{process.log_tail()}"
+                )
+        if time.monotonic() > deadline:
+            raise Failed(f"the cluster was not ready in time; see the logs in {self.directory / 'logs'}")
+        time.sleep(LOOK_INTERVAL_S)
+
+    def _end_tasks(self) -> None:
+        """Tear all frameworks down and wait, bounded, until no task is left.
+
+        Raises:
+            Unreachable: the master is dead; whatever still runs ends with its agent.
+        """
+        if not (self.master.is_alive and _answers(self.address)):
+            return
+        from fairlead_cli import pages
+        from fairlead_cli.connection import connected
+        from fairlead_proto.v1.operator_pb2 import GetClusterRequest, TeardownFrameworkRequest
+
+        with connected(self.address) as connection:
+            for row in pages.FRAMEWORKS.fetch(connection)[0]:
+                if row["state"] != "COMPLETED":
+                    request = TeardownFrameworkRequest(framework_id=row["id"])
+                    with contextlib.suppress(Refused):  # it has ended meanwhile
+                        connection.call(connection.operator.TeardownFramework, request)
+            deadline = time.monotonic() + DRAIN_TIMEOUT_S
+            while time.monotonic() < deadline:
+                cluster = connection.call(connection.operator.GetCluster, GetClusterRequest())
+                if cluster.tasks_active == 0:
+                    return
+                time.sleep(LOOK_INTERVAL_S)
+
+    def _kill_processes(self) -> None:
+        for process in self.processes:
+            process.stop(0)
+
+    def _remove_directory(self) -> None:
+        if self._is_temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def default_resources(agents: int) -> str:
+    """What each of so many agents offers: its part of this host, but never less than two cores and 1 GiB.
+
+    On a small host that is more in all than there is: a cluster on which no task of one core and some memory fits
+    would be of no use to try things out.
+    """
+    cores = max(2, (os.cpu_count() or 1) // agents)
+    host_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
+    return f"cpus={cores},mem={max(1, host_gib // agents)}GiB,disk=10GiB"
+
+
+def _check_one_each(name: str, given: int, agents: int) -> None:
+    if given != agents:
+        raise Invalid(f"{name}: expected one for all agents or one for each of {agents}, got {given}")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert isinstance(port, int)
+        return port
+
+
+def _is_free(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_server((host, int(port))):
+            return True
+    except OSError:
+        return False
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,102 @@
+"""`fairlead master`: flags to `MasterOptions`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from fairlead_cli.addresses import ADDRESS, DEFAULT_MASTER, is_loopback
+from fairlead_cli.parameters import DURATION, LOG_LEVEL
+
+INSECURE_HINT = (
+    "this master has no TLS and no authentication yet, so whoever reaches it can run commands on every agent; "
+    "listen on 127.0.0.1, or say --insecure on a network you trust"
+)
+
+
+@click.command()
+@click.option(
+    "--listen", type=ADDRESS, default=DEFAULT_MASTER, show_default=True, help="HOST:PORT to serve at."
+)
+@click.option(
+    "--insecure", is_flag=True, help="Allow --listen beyond this host, without TLS and authentication."
+)
+@click.option(
+    "--state",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for what must survive a restart [default: nothing survives]",
+)
+@click.option(
+    "--policy", help="Who is served next: drf, slots:K, fifo, … [default: what --state remembers, or drf]"
+)
+@click.option("--placement", help="Which agent gets a task: align, pack or spread.")
+@click.option(
+    "--when-head-does-not-fit",
+    type=click.Choice(["skip", "freeze"]),
+    help="Serve the next one that fits, or nobody until the head does.",
+)
+@click.option("--offer-lease", "offer_lease_ms", type=DURATION, help="How long an offer stands, such as 5s.")
+@click.option(
+    "--agent-timeout",
+    "agent_timeout_ms",
+    type=DURATION,
+    help="From a lost session to UNREACHABLE, such as 75s.",
+)
+@click.option(
+    "--recovery-wait",
+    "recovery_wait_ms",
+    type=DURATION,
+    help="After a restart, how long to wait for known agents.",
+)
+@click.option(
+    "--custom-resource",
+    "custom_resources",
+    metavar="NAME",
+    multiple=True,
+    help="A resource of your own; repeatable.",
+)
+@click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
+@click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
+def master(
+    *,
+    agent_timeout_ms: int | None,
+    custom_resources: Sequence[str],
+    insecure: bool,
+    is_child: bool,
+    listen: str,
+    log_level: str,
+    offer_lease_ms: int | None,
+    placement: str | None,
+    policy: str | None,
+    recovery_wait_ms: int | None,
+    state: Path | None,
+    when_head_does_not_fit: str | None,
+) -> int:
+    """Run a master.
+
+    It aggregates the resources of its agents and shares them out to frameworks; SIGTERM ends it. Tasks run on while
+    it is down: agents and frameworks come back to the next one at this address by themselves.
+    """
+    if not insecure and not is_loopback(listen):
+        raise click.BadParameter(f"{listen} is not on this host only: {INSECURE_HINT}", param_hint="--listen")
+    if is_child:
+        from fairlead_cli.parent_watch import stop_with_parent
+
+        stop_with_parent()
+    from fairlead_master.cli import MasterOptions, run_master
+
+    return run_master(
+        MasterOptions(
+            listen=listen,
+            insecure=insecure,
+            state=state,
+            policy=policy,
+            placement=placement,
+            when_head_does_not_fit=when_head_does_not_fit,
+            offer_lease_ms=offer_lease_ms,
+            agent_timeout_ms=agent_timeout_ms,
+            recovery_wait_ms=recovery_wait_ms,
+            custom_resources=tuple(custom_resources),
+            log_level=log_level,
+        )
+    )

@@ -1,0 +1,88 @@
+"""Types of option values: durations, amounts, weights, pairs.
+
+Values are checked here, before any network: a wrong one is refused with what was expected and what came.
+What a task needs is checked by
+the SDK, which knows the forms of constraints as well.
+"""
+
+import re
+from typing import Final
+
+import click
+
+from fairlead_cli.addresses import Text
+from fairlead_proto.limits import DURATION_MS_MAX, WEIGHT_MAX, WEIGHT_MIN
+from fairlead_proto.resources import ResourceError, parse_bytes, parse_milli
+
+_DURATION_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds in ``500ms``, ``10s``, ``1h30m`` or ``0``.
+
+    Raises:
+        ValueError: not of that form, or above a year.
+    """
+    if text == "0":
+        return 0
+    if _DURATION.fullmatch(text) is None:
+        raise ValueError(f"expected a duration such as 500ms, 10s, 5m or 1h, got {text!r}")
+    duration_ms = round(
+        sum(float(amount) * _DURATION_UNITS_MS[unit] for amount, unit in _DURATION_PART.findall(text))
+    )
+    if duration_ms > DURATION_MS_MAX:
+        raise ValueError(f"expected at most 366d, got {text!r}")
+    return duration_ms
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """Name and value of ``NAME=VALUE``; the value may be empty.
+
+    Raises:
+        ValueError: no ``=``, or nothing before it.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"expected NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def parse_weight(text: str) -> float:
+    """A finite weight within the limits.
+
+    Raises:
+        ValueError: not a number, or out of range.
+    """
+    expected = f"expected a number from {WEIGHT_MIN:g} to {WEIGHT_MAX:g}, got {text!r}"
+    try:
+        weight = float(text)
+    except ValueError:
+        raise ValueError(expected) from None
+    if not WEIGHT_MIN <= weight <= WEIGHT_MAX:
+        raise ValueError(expected)
+    return weight
+
+
+def _parse_resource_weight(text: str) -> tuple[str, float]:
+    name, weight = parse_pair(text)
+    return name, parse_weight(weight)
+
+
+def _parse_resources(text: str) -> str:
+    """Check the form only: which names exist, the master and the agent know. Returns the text unchanged."""
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, equals, amount = part.partition("=")
+        if not equals or not name:
+            raise ResourceError(f"expected name=amount such as cpus=4,mem=8GiB, got {part!r}")
+        _ = parse_bytes(name, amount) if name in ("mem", "disk") else parse_milli(name, amount)
+    return text
+
+
+DURATION: Final = Text("duration", parse_duration)
+RESOURCES: Final = Text("resources", _parse_resources)
+PAIR: Final = Text("name=value", parse_pair)
+WEIGHT: Final = Text("weight", parse_weight)
+LOG_LEVEL: Final = click.Choice(["debug", "info", "warning", "error"])
+RESOURCE_WEIGHT: Final = Text("resource=weight", _parse_resource_weight)

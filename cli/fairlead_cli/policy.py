@@ -1,0 +1,102 @@
+"""`fairlead policy` and `fairlead weight`: how the master shares out resources, read and changed while it runs."""
+
+from collections.abc import Sequence
+
+import click
+
+from fairlead_cli.addresses import json_option, master_option
+from fairlead_cli.parameters import RESOURCE_WEIGHT, WEIGHT
+
+
+@click.group()
+def policy() -> None:
+    """Show or change the allocation policy."""
+
+
+@policy.command("get")
+@master_option
+@json_option
+def policy_get(master: str, *, as_json: bool) -> None:
+    """Show the policy in force, and those there are."""
+    from fairlead_cli.connection import connected
+    from fairlead_proto.v1.operator_pb2 import GetPolicyRequest
+
+    with connected(master) as connection:
+        _print_policy(connection.call(connection.operator.GetPolicy, GetPolicyRequest()), as_json=as_json)
+
+
+@policy.command("set")
+@click.argument("name", default="")
+@click.option("--placement", default="", help="Which agent gets a task: align, pack or spread.")
+@click.option(
+    "--when-head-does-not-fit",
+    type=click.Choice(["skip", "freeze"]),
+    default=None,
+    help="Serve the next one that fits, or nobody until the head does.",
+)
+@master_option
+@json_option
+def policy_set(
+    master: str, *, as_json: bool, name: str, placement: str, when_head_does_not_fit: str | None
+) -> None:
+    """Change the policy to NAME, such as drf, slots:4 or fifo; what is not given stays."""
+    if not (name or placement or when_head_does_not_fit):
+        raise click.UsageError("expected a policy, --placement or --when-head-does-not-fit")
+    from fairlead_cli.connection import connected
+    from fairlead_proto.v1.operator_pb2 import SetPolicyRequest
+
+    request = SetPolicyRequest(
+        policy=name, placement=placement, when_head_does_not_fit=when_head_does_not_fit or ""
+    )
+    with connected(master) as connection:
+        _print_policy(connection.call(connection.operator.SetPolicy, request), as_json=as_json)
+
+
+def _print_policy(info: object, *, as_json: bool) -> None:
+    from fairlead_cli.printing import print_json
+    from fairlead_proto.v1.operator_pb2 import PolicyInfo
+
+    assert isinstance(info, PolicyInfo)
+    if as_json:
+        print_json(
+            {
+                "policy": info.policy,
+                "placement": info.placement,
+                "when_head_does_not_fit": info.when_head_does_not_fit,
+                "known_policies": list(info.known_policies),
+                "known_placements": list(info.known_placements),
+            }
+        )
+        return
+    print(f"policy                  {info.policy}  (of {', '.join(info.known_policies)})")
+    print(f"placement               {info.placement}  (of {', '.join(info.known_placements)})")
+    print(f"when head does not fit  {info.when_head_does_not_fit}")
+
+
+@click.group()
+def weight() -> None:
+    """Change the weight of a role."""
+
+
+@weight.command("set")
+@click.argument("role")
+@click.argument("value", metavar="WEIGHT", type=WEIGHT)
+@click.option(
+    "--resource",
+    "resource_weights",
+    type=RESOURCE_WEIGHT,
+    multiple=True,
+    help="Another weight for one resource, such as cpus=2; repeatable.",
+)
+@master_option
+def weight_set(
+    master: str, *, role: str, value: float, resource_weights: Sequence[tuple[str, float]]
+) -> None:
+    """Give ROLE a weight: with twice the weight of another it is due twice the share."""
+    from fairlead_cli.connection import connected
+    from fairlead_proto.v1.operator_pb2 import SetWeightRequest
+
+    request = SetWeightRequest(role=role, weight=value, resource_weights=dict(resource_weights))
+    with connected(master) as connection:
+        connection.call(connection.operator.SetWeight, request)
+    print(f"{role}: weight {value:g}", *(f"{name}={number:g}" for name, number in resource_weights))

@@ -1,0 +1,176 @@
+"""Rows of listings: what `--json` prints, by the names that other people's scripts rely on.
+
+A key is added, never renamed, never dropped. cpus and gpus are in cores and devices (float), memory and disk in bytes
+(int), times in milliseconds since 1970 by the master's clock. What is absent is null.
+"""
+
+import math
+from typing import Any
+
+from fairlead_proto.tasks import TaskUsage
+from fairlead_proto.v1 import operator_pb2, types_pb2
+
+Row = dict[str, Any]
+
+
+def amounts(resources: types_pb2.Resources) -> dict[str, float | int]:
+    """Resource name to amount; the four standard ones are always there."""
+    return {
+        "cpus": resources.cpus_milli / 1000,
+        "mem": resources.mem_bytes,
+        "disk": resources.disk_bytes,
+        "gpus": resources.gpus_milli / 1000,
+        **{name: resources.custom_milli[name] / 1000 for name in sorted(resources.custom_milli)},
+    }
+
+
+def task(info: operator_pb2.TaskInfo) -> Row:
+    """A row of ``fairlead tasks``."""
+    return {
+        "id": info.task_id,
+        "name": info.name,
+        "framework_id": info.framework_id,
+        "framework": info.framework,
+        "role": info.role,
+        "agent_id": info.agent_id or None,
+        "state": info.state,
+        "cpus": info.resources.cpus_milli / 1000,
+        "mem_bytes": info.resources.mem_bytes,
+        "disk_bytes": info.resources.disk_bytes,
+        "gpus": info.resources.gpus_milli / 1000,
+        "submitted_ms": info.submitted_ms or None,
+        "started_ms": info.started_ms or None,
+        "finished_ms": info.finished_ms or None,
+        "exit_code": info.exit_code if info.HasField("exit_code") else None,
+        "signal": info.signal if info.HasField("signal") else None,
+        "reason": info.reason,
+        "message": info.message,
+        "command": list(info.command),
+        "usage": usage(info.usage) if info.HasField("usage") else None,
+    }
+
+
+def usage(used: types_pb2.TaskUsage | TaskUsage) -> Row:
+    """What a task used, within a row of tasks."""
+    return {
+        "cpu_time_ms": used.cpu_time_ms,
+        "mem_bytes": used.mem_bytes,
+        "mem_peak_bytes": used.mem_peak_bytes,
+        "mem_limit_bytes": used.mem_limit_bytes or None,
+        "sandbox_bytes": used.sandbox_bytes,
+    }
+
+
+def agent(info: operator_pb2.AgentInfo) -> Row:
+    """A row of ``fairlead agents``."""
+    return {
+        "id": info.agent_id,
+        "hostname": info.hostname,
+        "state": info.state,
+        "attributes": {name: info.attributes[name] for name in sorted(info.attributes)},
+        "total": amounts(info.total),
+        "allocated": amounts(info.allocated),
+        "offered": amounts(info.offered),
+        "used": amounts(info.used),
+        "tasks": info.tasks,
+        "isolation": info.isolation,
+        "clock_skew_ms": info.clock_skew_ms,
+        "registered_ms": info.registered_ms or None,
+        "version": info.version,
+    }
+
+
+def framework(info: operator_pb2.FrameworkInfo) -> Row:
+    """A row of ``fairlead frameworks``."""
+    return {
+        "id": info.framework_id,
+        "name": info.name,
+        "role": info.role,
+        "state": info.state,
+        "pending": info.pending,
+        "running": info.running,
+        "finished": info.finished,
+        "offers_sent": info.offers_sent,
+        "offers_accepted": info.offers_accepted,
+        "offers_declined": info.offers_declined,
+        "offers_expired": info.offers_expired,
+        "demand_version": info.demand_version,
+        "registered_ms": info.registered_ms or None,
+        "principal": info.principal,
+    }
+
+
+def share(info: operator_pb2.RoleInfo) -> Row:
+    """A row of ``fairlead shares``: what the policy sees of one role."""
+    return {
+        "role": info.role,
+        "weight": _finite(info.weight),
+        "dominant_share": _finite(info.dominant_share),
+        "dominant_resource": info.dominant_resource or None,
+        "key": _finite(info.key),
+        "fair_share": _finite(info.fair_share),
+        "pending": info.pending,
+        "running": info.running,
+        "rank": info.rank or None,
+    }
+
+
+def role(info: operator_pb2.RoleInfo) -> Row:
+    """A row of ``fairlead roles``."""
+    weights = info.resource_weights
+    return {
+        **share(info),
+        "resource_weights": {name: _finite(weights[name]) for name in sorted(weights)},
+        "frameworks": info.frameworks,
+        "allocated": amounts(info.allocated),
+    }
+
+
+def offer(info: operator_pb2.OfferInfo) -> Row:
+    """A row of ``fairlead offers``."""
+    return {
+        "id": info.offer_id,
+        "framework_id": info.framework_id,
+        "framework": info.framework,
+        "agent_id": info.agent_id,
+        "class_id": info.class_id,
+        "units": info.units,
+        "resources": amounts(info.resources),
+        "expires_in_ms": info.expires_in_ms,
+    }
+
+
+def decision(info: operator_pb2.Decision) -> Row:
+    """A row of ``fairlead shares --log``: one grant of the allocator."""
+    return {
+        "number": info.number,
+        "time_ms": info.time_ms,
+        "framework_id": info.framework_id,
+        "role": info.role,
+        "agent_id": info.agent_id,
+        "class_id": info.class_id,
+        "units": info.units,
+        "key_before": _finite(info.key_before),
+        "key_after": _finite(info.key_after),
+        "policy": info.policy,
+    }
+
+
+def explanation(info: operator_pb2.Explanation) -> Row:
+    """What ``fairlead explain --json`` prints."""
+    name = operator_pb2.WaitReason.Name(info.reason)
+    return {
+        "id": info.id,
+        "kind": info.kind,
+        "reason": name.removeprefix("WAIT_REASON_"),
+        "sentence": info.sentence,
+        "evidence": {name: info.evidence[name] for name in sorted(info.evidence)},
+        "next_steps": list(info.next_steps),
+        "epoch": info.epoch,
+        "version": info.version,
+    }
+
+
+def _finite(number: float) -> float | None:
+    """The number, or None where JSON has no word for it."""
+    return number if math.isfinite(number) else None

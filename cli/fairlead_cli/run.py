@@ -1,0 +1,96 @@
+"""`fairlead run`: one command as one task or many, attached to this shell or on its own."""
+
+from collections.abc import Sequence
+
+import click
+
+from fairlead_cli.addresses import json_option, master_option
+from fairlead_cli.parameters import PAIR, WEIGHT
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.argument("command", metavar="[--] CMD...", nargs=-1, required=True)
+@click.option("--cpus", default="1", show_default=True, help="Cores of one task, such as 0.5.")
+@click.option(
+    "--mem", default="512MiB", show_default=True, help="Memory of one task; more than that ends it."
+)
+@click.option("--gpus", default="0", help="GPUs of one task.")
+@click.option("--disk", default="0", help="Sandbox space of one task, such as 1GiB.")
+@click.option("--name", default="", help="For listings [default: the program's name]")
+@click.option("--role", default="", help="Account its share is counted on, such as eng/ml [default: default]")
+@click.option("--weight", type=WEIGHT, help="Of the role, if it has none yet.")
+@click.option("-n", "count", type=click.IntRange(1, 100_000), default=1, help="How many tasks of it to run.")
+@click.option(
+    "--env", "env", type=PAIR, multiple=True, metavar="K=V", help="Environment variable; repeatable."
+)
+@click.option(
+    "--constraint",
+    "constraints",
+    multiple=True,
+    metavar="EXPR",
+    help="On the agent's attributes: rack=a|b, rack!=a, rack~a.*, ssd, !ssd; all must hold; repeatable.",
+)
+@click.option("--max-runtime", metavar="DURATION", help="End a task that runs longer, such as 5m.")
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    help="How often a task that fails is run again; one that is lost with its host is in any case.",
+)
+@click.option("--detach", is_flag=True, help="Print the framework's id and leave; the work goes on.")
+@click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Show output only, no state.")
+@master_option
+@json_option
+def run(
+    *,
+    master: str,
+    as_json: bool,
+    is_quiet: bool,
+    detach: bool,
+    env: Sequence[tuple[str, str]],
+    command: Sequence[str],
+    constraints: Sequence[str],
+    count: int,
+    cpus: str,
+    disk: str,
+    gpus: str,
+    max_runtime: str | None,
+    mem: str,
+    name: str,
+    retries: int,
+    role: str,
+    weight: float | None,
+) -> int:
+    """Run a command on the cluster.
+
+    No shell is involved: for one, run sh -c '...'. Attached, the output of its tasks appears as it is written, Ctrl-C
+    kills them, and the exit code is the task's own (128+N for signal N), or with -n 0 if all finished and else 1.
+    A demand no agent can ever meet is refused at once with exit code 4. With --json the tasks are printed on
+    stdout when they are over, and their output goes to stderr.
+    """
+    from fairlead_cli.run_request import RunRequest
+
+    request = RunRequest(
+        master=master,
+        command=command,
+        count=count,
+        cpus=cpus,
+        mem=mem,
+        gpus=gpus,
+        disk=disk,
+        name=name,
+        role=role,
+        weight=weight,
+        env=dict(env),
+        constraints=constraints,
+        max_runtime=max_runtime,
+        retries=retries,
+    )
+    if detach:
+        from fairlead_cli.detached_run import run_detached
+
+        return run_detached(request, is_json=as_json)
+    from fairlead_cli.attached_run import run_attached
+
+    return run_attached(request, is_json=as_json, is_quiet=is_quiet)

@@ -1,0 +1,155 @@
+"""Runs a request's tasks through the SDK and says what happens to them; attached and detached runs build on it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fairlead_cli.errors import Failed, Refused, Unreachable
+from fairlead_cli.run_request import RunRequest
+from fairlead_cli.sandbox import AsyncConnection
+from fairlead_proto.v1.operator_pb2 import ExplainRequest, Explanation, GetClusterRequest, WaitReason
+from fairlead_sdk import errors as sdk_errors
+from fairlead_sdk.framework import Framework
+from fairlead_sdk.task import Progress, Task, TaskResult
+from fairlead_sdk.workload import Phase
+
+KILL_TIMEOUT_S: Final = 15.0
+"""For interrupted tasks to be over: their default grace period of 5 s, and an agent's way to say so."""
+
+Launched = Callable[[Task, str], None]
+"""Called with a task and the id of its attempt when an agent has it."""
+
+
+class Run:
+    """The tasks of one request in one framework. Made by ``open_run``.
+
+    Attributes:
+        framework: that they run in.
+        tasks: in order.
+        results: so far, by the id of the task's first attempt.
+        progress: how many are where.
+    """
+
+    def __init__(self, framework: Framework, tasks: Sequence[Task]) -> None:
+        self.framework = framework
+        self.tasks = tuple(tasks)
+        self.results: dict[str, TaskResult] = {}
+        self.progress = Progress(waiting=len(tasks), running=0, finished=0, failed=0, retried=0)
+        self._attempts: dict[str, int] = {}
+        self._waiting = {task.task_id: task for task in tasks}
+        self._killed = asyncio.Event()
+
+    async def finish(
+        self, on_launched: Launched, on_result: Callable[[TaskResult], None], on_progress: Callable[[], None]
+    ) -> None:
+        """Return when every task is over; after ``kill`` in bounded time.
+
+        Raises:
+            Refused: a demand is infeasible, or the master will not have it.
+            Unreachable: the master stayed away for too long.
+        """
+
+        def progressed(progress: Progress) -> None:
+            self._note_launches(progress, on_launched)
+            self.progress = progress
+            on_progress()
+
+        async def collect() -> None:
+            async for result in self.framework.as_completed(self.tasks, on_progress=progressed):
+                self.results[result.task.task_id] = result
+                on_result(result)
+
+        collecting = asyncio.create_task(collect())
+        killed = asyncio.create_task(self._killed.wait())
+        try:
+            await asyncio.wait({collecting, killed}, return_when=asyncio.FIRST_COMPLETED)
+            if not collecting.done():
+                await asyncio.wait({collecting}, timeout=KILL_TIMEOUT_S)
+        finally:
+            killed.cancel()
+            if not collecting.done():
+                collecting.cancel()
+                await asyncio.wait({collecting}, timeout=KILL_TIMEOUT_S)
+        if not collecting.cancelled() and collecting.done():
+            _raise_expected(collecting.exception(), self.framework.framework_id)
+
+    def kill(self) -> None:
+        """Have all tasks that are not over ended; ``finish`` goes on until they are."""
+        self._killed.set()
+        self.framework.request_kill([task.task_id for task in self.tasks if task.task_id not in self.results])
+
+    def _note_launches(self, progress: Progress, on_launched: Launched) -> None:
+        if progress.retried != self.progress.retried:
+            self._note_returns()
+        # How many left the queue is known, and they leave it about in order: the search ends early.
+        left = len(self._waiting) - progress.waiting
+        for task_id, task in list(self._waiting.items()):
+            if left <= 0:
+                break
+            where = self.framework.state_of(task_id)
+            if where is not None and where[0] is not Phase.LIVE:
+                continue
+            del self._waiting[task_id]
+            left -= 1
+            if where is not None:
+                attempt = self._attempts.get(task_id, 0) + 1
+                self._attempts[task_id] = attempt
+                # As the SDK names attempts: the first has the task's id.
+                on_launched(task, task_id if attempt == 1 else f"{task_id}.{attempt}")
+
+    def _note_returns(self) -> None:
+        """Put tasks that wait once more back among those that wait."""
+        for task in self.tasks:
+            where = self.framework.state_of(task.task_id)
+            if where is not None and where[0] is Phase.WAITING:
+                self._waiting[task.task_id] = task
+
+
+def _raise_expected(error: BaseException | None, framework_id: str) -> None:
+    match error:
+        case None:
+            return
+        case sdk_errors.Refused():
+            raise Refused(error.detail or str(error)) from error
+        case sdk_errors.FairleadError():
+            raise Failed(f"framework {framework_id} ended: {error}") from error
+        case _:
+            raise error
+
+
+@asynccontextmanager
+async def open_run(request: RunRequest, connection: AsyncConnection) -> AsyncIterator[Run]:
+    """A framework with the request's tasks, not started yet; leaving the context ends it with all that still runs.
+
+    Raises:
+        Unreachable: no master answers.
+        Refused: the master will not have the framework.
+        Invalid: the request cannot be.
+    """
+    # The SDK is patient with a master that is away; a person at a shell wants to know at once.
+    await connection.call(connection.operator.GetCluster, GetClusterRequest())
+    framework = Framework(
+        request.framework_name, master=request.master, role=request.role, weight=request.weight
+    )
+    try:
+        await framework.start()
+    except sdk_errors.MasterUnreachable as error:
+        raise Unreachable(request.master, str(error)) from error
+    except sdk_errors.Refused as error:
+        raise Refused(error.detail or str(error)) from error
+    try:
+        yield Run(framework, request.make_tasks(framework.framework_id))
+    finally:
+        await framework.close()
+
+
+async def explain(connection: AsyncConnection, id: str) -> Explanation | None:
+    """Why a framework or task waits; None if it does not, or if nobody can say now."""
+    try:
+        answer = await connection.call(connection.operator.Explain, ExplainRequest(id=id))
+    except (Unreachable, Refused, Failed):
+        return None
+    assert isinstance(answer, Explanation)
+    idle = (WaitReason.WAIT_REASON_NOT_WAITING, WaitReason.WAIT_REASON_FRAMEWORK_AWAY)
+    return None if answer.reason in idle else answer

@@ -1,0 +1,222 @@
+"""Tables for people: drawn on a terminal, plain aligned columns elsewhere. Ids are never cut.
+
+Each listing names its columns here; a column turns a row of `rows` into a cell.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from fairlead_cli.rows import Row
+from fairlead_proto.resources import format_milli
+
+BAR_WIDTH: Final = 24
+
+_STATE_STYLES: Final = {
+    "RUNNING": "green", "ACTIVE": "green", "CONNECTED": "green",
+    "FINISHED": "dim", "COMPLETED": "dim",
+    "PENDING": "yellow", "STAGING": "yellow", "STARTING": "yellow", "KILLING": "yellow", "RECOVERING": "yellow",
+    "DISCONNECTED": "yellow", "OVERCOMMITTED": "yellow", "KILLED": "magenta",
+    "FAILED": "red", "ERROR": "red", "LOST": "red", "DROPPED": "red", "UNREACHABLE": "red", "GONE": "red",
+}  # fmt: skip
+
+
+class Column(NamedTuple):
+    """One column: its title and what it shows of a row."""
+
+    title: str
+    cell: Callable[[Row], Any]
+    right: bool = False
+    is_shown: Callable[[Sequence[Row]], bool] = lambda _rows: True
+    terminal_only: bool = False
+
+
+def approximate_bytes(amount: float) -> str:
+    """Bytes for people, to one decimal: ``1.5GiB``."""
+    for suffix, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if amount >= size:
+            return f"{amount / size:.1f}".removesuffix(".0") + suffix
+    return f"{amount:g}B" if amount else "0"
+
+
+def cores(amount: float) -> str:
+    """Cores or devices without needless zeros: ``1.5``."""
+    return format_milli(round(amount * 1000))
+
+
+def span(duration_ms: float) -> str:
+    """A duration for people: ``12.3s``, ``4m05s``, ``2h03m``, ``3d04h``."""
+    if duration_ms < 60_000:
+        return f"{max(0.0, duration_ms / 1000):.1f}s"
+    minutes, seconds = divmod(int(duration_ms // 1000), 60)
+    if minutes < 60:
+        return f"{minutes}m{seconds:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours}h{minutes:02d}m"
+    days, hours = divmod(hours, 24)
+    return f"{days}d{hours:02d}h"
+
+
+def share_bar(share: float, fair_share: float, width: int = BAR_WIDTH) -> str:
+    """A bar of a share in [0, 1] with a mark where the fair share is."""
+    filled = round(min(max(share, 0.0), 1.0) * width)
+    cells = ["█"] * filled + ["·"] * (width - filled)
+    if fair_share > 0:
+        cells[min(width - 1, round(min(fair_share, 1.0) * width))] = "┃"
+    return "".join(cells)
+
+
+def _three(name: str, show: Callable[[float], str]) -> Callable[[Row], str]:
+    return lambda row: "/".join(show(row[kind].get(name, 0)) for kind in ("total", "allocated", "used"))
+
+
+def _any_gpus(rows: Sequence[Row]) -> bool:
+    return any(row.get("gpus") or row.get("total", {}).get("gpus") for row in rows)
+
+
+def _run_time(row: Row) -> str | None:
+    if row["started_ms"] is None:
+        return None
+    return span((row["finished_ms"] or time.time() * 1000) - row["started_ms"])
+
+
+def _ending(row: Row) -> str | None:
+    if row["signal"] is not None:
+        return f"signal {row['signal']}"
+    return None if row["exit_code"] is None else str(row["exit_code"])
+
+
+def _share(name: str) -> Callable[[Row], str | None]:
+    return lambda row: None if row[name] is None else f"{row[name]:.4f}"
+
+
+def _pairs(pairs: dict[str, Any]) -> str:
+    return ",".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in pairs.items())  # fmt: skip
+
+
+def _held(amounts: dict[str, float]) -> str:
+    shown = (
+        f"{name}={approximate_bytes(amount) if name in ('mem', 'disk') else cores(amount)}"
+        for name, amount in amounts.items()
+        if amount
+    )
+    return ",".join(shown)
+
+
+TASKS: Final = (
+    Column("ID", lambda row: row["id"]),
+    Column("NAME", lambda row: row["name"], is_shown=lambda rows: any(r["name"] != r["id"] for r in rows)),
+    Column("FRAMEWORK", lambda row: row["framework"] or row["framework_id"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("AGENT", lambda row: row["agent_id"]),
+    Column("CPUS", lambda row: cores(row["cpus"]), right=True),
+    Column("MEM", lambda row: approximate_bytes(row["mem_bytes"]), right=True),
+    Column("GPUS", lambda row: cores(row["gpus"]), right=True, is_shown=_any_gpus),
+    Column("TIME", _run_time, right=True),
+    Column("EXIT", _ending, right=True),
+    Column("REASON", lambda row: None if row["reason"] in ("", "NONE") else row["reason"]),
+)
+AGENTS: Final = (
+    Column("ID", lambda row: row["id"]),
+    Column("HOSTNAME", lambda row: row["hostname"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("CPUS:TOTAL/ALLOCATED/USED", _three("cpus", cores), right=True),
+    Column("MEM:TOTAL/ALLOCATED/USED", _three("mem", approximate_bytes), right=True),
+    Column("GPUS:TOTAL/ALLOCATED/USED", _three("gpus", cores), right=True, is_shown=_any_gpus),
+    Column("TASKS", lambda row: row["tasks"], right=True),
+    Column("ISOLATION", lambda row: row["isolation"]),
+    Column("ATTRIBUTES", lambda row: _pairs(row["attributes"])),
+)
+FRAMEWORKS: Final = (
+    Column("ID", lambda row: row["id"]),
+    Column("NAME", lambda row: row["name"]),
+    Column("ROLE", lambda row: row["role"]),
+    Column("STATE", lambda row: row["state"]),
+    Column("PENDING", lambda row: row["pending"], right=True),
+    Column("RUNNING", lambda row: row["running"], right=True),
+    Column("FINISHED", lambda row: row["finished"], right=True),
+    Column(
+        "OFFERS:SENT/ACCEPTED/DECLINED/EXPIRED",
+        lambda row: "/".join(
+            str(row[f"offers_{what}"]) for what in ("sent", "accepted", "declined", "expired")
+        ),
+        right=True,
+    ),
+)
+ROLES: Final = (
+    Column("ROLE", lambda row: row["role"]),
+    Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
+    Column("RESOURCE WEIGHTS", lambda row: _pairs(row["resource_weights"])),
+    Column("FRAMEWORKS", lambda row: row["frameworks"], right=True),
+    Column("PENDING", lambda row: row["pending"], right=True),
+    Column("RUNNING", lambda row: row["running"], right=True),
+    Column("ALLOCATED", lambda row: _held(row["allocated"])),
+)
+SHARES: Final = (
+    Column("ROLE", lambda row: row["role"]),
+    Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
+    Column("DOMINANT SHARE", _share("dominant_share"), right=True),
+    Column("", lambda row: share_bar(row["dominant_share"] or 0, row["fair_share"] or 0), terminal_only=True),
+    Column("RESOURCE", lambda row: row["dominant_resource"]),
+    Column("FAIR SHARE", _share("fair_share"), right=True),
+    Column("KEY", _share("key"), right=True),
+    Column("PENDING", lambda row: row["pending"], right=True),
+    Column("RUNNING", lambda row: row["running"], right=True),
+    Column("NEXT", lambda row: row["rank"], right=True),
+)
+OFFERS: Final = (
+    Column("ID", lambda row: row["id"]),
+    Column("FRAMEWORK", lambda row: row["framework"] or row["framework_id"]),
+    Column("AGENT", lambda row: row["agent_id"]),
+    Column("CLASS", lambda row: row["class_id"]),
+    Column("UNITS", lambda row: row["units"], right=True),
+    Column("RESOURCES", lambda row: _held(row["resources"])),
+    Column("EXPIRES IN", lambda row: span(row["expires_in_ms"]), right=True),
+)
+DECISIONS: Final = (
+    Column("NUMBER", lambda row: row["number"], right=True),
+    Column("ROLE", lambda row: row["role"]),
+    Column("FRAMEWORK", lambda row: row["framework_id"]),
+    Column("CLASS", lambda row: row["class_id"]),
+    Column("AGENT", lambda row: row["agent_id"]),
+    Column("UNITS", lambda row: row["units"], right=True),
+    Column("KEY BEFORE", _share("key_before"), right=True),
+    Column("KEY AFTER", _share("key_after"), right=True),
+    Column("POLICY", lambda row: row["policy"]),
+)
+
+
+def plain_table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
+    """Text in aligned columns, two blanks apart; an absent value is ``-``, and nothing is ever cut."""
+    shown = [column for column in columns if column.is_shown(rows) and not column.terminal_only]
+    lines = [[column.title for column in shown], *([_text(column, row) for column in shown] for row in rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(shown))]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if column.right else text.ljust(width)
+            for text, width, column in zip(line, widths, shown, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def drawn_table(rows: Sequence[Row], columns: Sequence[Column]) -> Any:
+    """A rich table; on a narrow terminal cells fold instead of being cut."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    shown = [column for column in columns if column.is_shown(rows)]
+    for column in shown:
+        table.add_column(
+            column.title, justify="right" if column.right else "left", overflow="fold", no_wrap=False
+        )
+    for row in rows:
+        table.add_row(*(escape(_text(column, row)) for column in shown), style=_STATE_STYLES.get(row.get("state", "")))  # fmt: skip
+    return table
+
+
+def _text(column: Column, row: Row) -> str:
+    value = column.cell(row)
+    return "-" if value is None or value == "" else str(value)

@@ -1,0 +1,106 @@
+import subprocess
+import sys
+
+import click
+import pytest
+
+from fairlead_cli import main
+from tests.cli.conftest import Invoke
+
+HEAVY = {"grpc", "rich", "structlog", "google", "psutil", "asyncio", "fairlead_sdk", "fairlead_master"}
+
+
+def modules_imported_by(*arguments: str) -> set[str]:
+    """Run the command in a fresh interpreter and return the top-level modules it had imported at its end."""
+    code = "import sys\nfrom fairlead_cli import main\nmain.run(sys.argv[1:])\nprint('\\n'.join(sys.modules), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True
+    )
+    return {name.partition(".")[0] for name in done.stderr.split()}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["tasks", "--help"], ["up", "--help"]])  # fmt: skip
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    """Its cost at start is in every use of the command; a timed test would only measure the host."""
+    assert not modules_imported_by(*arguments) & HEAVY
+
+
+def test_help_names_every_command(invoke: Invoke) -> None:
+    outcome = invoke("--help")
+
+    assert outcome.code == 0
+    for name, verb in main.VERBS.items():
+        assert f"{name} " in outcome.out
+        assert verb.help in outcome.out
+
+
+@pytest.mark.parametrize("name", list(main.VERBS))
+def test_table_of_commands_is_true(name: str) -> None:
+    command = main.fairlead.get_command(click.Context(main.fairlead), name)
+
+    assert command is not None
+    assert command.name == name
+    assert (command.help or "").splitlines()[0] == main.VERBS[name].help
+
+
+def test_completion_of_verbs_imports_none_of_them() -> None:
+    found = main.fairlead.shell_complete(click.Context(main.fairlead), "ag")
+
+    assert [(item.value, item.help) for item in found] == [
+        ("agents", main.VERBS["agents"].help),
+        ("agent", main.VERBS["agent"].help),
+    ]
+
+
+def test_version_is_the_distribution_s(invoke: Invoke) -> None:
+    assert invoke("--version").out.startswith("fairlead 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["fly"], "'fly' is no command; expected one of up, run"),
+        (["tasks", "--state", "SLEEPING"], "SLEEPING"),
+        (["tasks", "--master", "here"], "expected HOST:PORT such as 127.0.0.1:5050, got 'here'"),
+        (["tasks", "--master", ":5050"], "expected HOST:PORT"),
+        (["tasks", "--master", "h:99999"], "expected HOST:PORT"),
+        (["kill"], "expected a task or --framework"),
+        (["kill", "--framework", "f", "--grace", "1s"], "--grace goes with tasks"),
+        (["kill", "t", "--grace", "1"], "expected a duration such as 500ms, 10s, 5m or 1h, got '1'"),
+        (["policy", "set"], "expected a policy, --placement or --when-head-does-not-fit"),
+        (["weight", "set", "r", "nan"], "expected a number from 1e-06 to 1e+06, got 'nan'"),
+        (["weight", "set", "r", "1", "--resource", "cpus"], "expected NAME=VALUE, got 'cpus'"),
+        (["shares", "--log", "--watch"], "--log and --watch do not go together"),
+        (["up", "--agents", "0"], "0 is not in the range"),
+        (["up", "--resources", "cpus=x"], "cpus: expected a number such as 1.5, got 'x'"),
+        (["up", "--resources", "cpus"], "expected name=amount"),
+    ],
+)
+def test_bad_usage_is_one_line_and_code_2(invoke: Invoke, arguments: list[str], expected: str) -> None:
+    outcome = invoke(*arguments)
+
+    assert outcome.code == 2
+    assert expected in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert not outcome.out
+
+
+def test_unreachable_master_is_one_line_and_code_3(invoke: Invoke, unused_tcp_port: int) -> None:
+    address = f"127.0.0.1:{unused_tcp_port}"
+
+    outcome = invoke("tasks", "--master", address)
+
+    assert outcome.code == 3
+    assert outcome.err == (
+        f"fairlead: cannot reach the master at {address} (Connection refused): is it running? "
+        "start one with `fairlead up`, or set FAIRLEAD_MASTER\n"
+    )
+
+
+def test_debug_shows_the_traceback(
+    invoke: Invoke, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_DEBUG", "1")
+
+    with pytest.raises(click.ClickException, match="cannot reach the master"):
+        invoke("tasks", "--master", f"127.0.0.1:{unused_tcp_port}")
