@@ -1,0 +1,25 @@
+"""Where the master is: what was said, else ``FAIRLEAD_MASTER``, else this host."""
+
+import os
+import re
+from typing import Final
+
+MASTER_VARIABLE: Final = "FAIRLEAD_MASTER"
+DEFAULT_MASTER: Final = "127.0.0.1:5050"
+_ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(\d{1,5})")
+
+
+def resolve_master(address: str | None = None) -> str:
+    """HOST:PORT of the master.
+
+    Raises:
+        ValueError: not HOST:PORT; the text says where it came from.
+    """
+    source = "master"
+    if address is None and os.environ.get(MASTER_VARIABLE):
+        source, address = MASTER_VARIABLE, os.environ[MASTER_VARIABLE]
+    address = address or DEFAULT_MASTER
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not 0 < int(match[2]) < 65536:
+        raise ValueError(f"{source}: expected HOST:PORT, got {address!r}")
+    return address

@@ -1,0 +1,148 @@
+"""What a session asks of the master, as plain values. ``wire`` makes messages of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from fairlead_proto.tasks import Constraint
+from fairlead_sdk.amounts import Amounts
+from fairlead_sdk.task import Task
+
+
+@unique
+class Scope(Enum):
+    """What a declined offer keeps from coming back for a time."""
+
+    AGENT = "AGENT"
+    CLASS = "CLASS"
+    NOTHING = "NOTHING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """Opens a session; an empty id asks for a new framework."""
+
+    framework_id: str = ""
+    name: str
+    role: str = ""
+    failover_timeout_ms: int = 0
+    principal: str = ""
+    last_epoch: int = 0
+    weight: float = 0.0
+    """Of the role, if it has none yet; 0 leaves it alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """One class: what one task of it needs, how many are wanted, and where they may run."""
+
+    class_id: str
+    unit: Amounts
+    units: int
+    constraints: tuple[Constraint, ...] = ()
+    waiting_task_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetDemand:
+    """All that is wanted beyond the accepts sent before; replaces every earlier demand."""
+
+    version: int
+    classes: tuple[Demand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One attempt to run a task, under the attempt's own id."""
+
+    task_id: str
+    task: Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accept:
+    """Takes an offer, whole, for these tasks."""
+
+    offer_id: str
+    agent_id: str
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decline:
+    """Gives offers back."""
+
+    offer_ids: tuple[str, ...]
+    reason: str = ""
+    scope: Scope = Scope.NOTHING
+    ttl_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """Asks that tasks be ended."""
+
+    task_ids: tuple[str, ...]
+    grace_period_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """Everything the agent reported of the task up to this sequence number is known."""
+
+    task_id: str
+    sequence: int
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Acknowledgements, at most one a task."""
+
+    items: tuple[Acknowledgement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile:
+    """Asks for the state of these tasks; none named: of all."""
+
+    task_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Teardown:
+    """Kills every task and forgets the framework id."""
+
+
+Call = Hello | SetDemand | Accept | Decline | Kill | Acknowledge | Reconcile | Teardown
+
+NumberedCall = tuple[int, Call]
+"""A call with its request id."""
+
+
+def call_size(call: Call) -> int:
+    """About how many bytes a call takes in a message; generous, so that a bound on it holds."""
+    match call:
+        case Accept():
+            return 64 + sum(len(launch.task_id) + launch.task.size_bytes for launch in call.launches)
+        case SetDemand():
+            return 64 + sum(_demand_size(demand) for demand in call.classes)
+        case Kill() | Reconcile():
+            return 16 + _texts_size(call.task_ids)
+        case Decline():
+            return 64 + len(call.reason) + _texts_size(call.offer_ids)
+        case Acknowledge():
+            return 16 + sum(len(item.task_id) + len(item.agent_id) + 16 for item in call.items)
+        case Hello() | Teardown():
+            return 1024
+
+
+def _texts_size(texts: Sequence[str]) -> int:
+    return sum(map(len, texts)) + 4 * len(texts)
+
+
+def _demand_size(demand: Demand) -> int:
+    values = sum(
+        len(constraint.attribute) + _texts_size(constraint.values) for constraint in demand.constraints
+    )
+    return 128 + values + _texts_size(demand.waiting_task_ids)

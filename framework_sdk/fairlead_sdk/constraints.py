@@ -1,0 +1,51 @@
+"""Conditions on an agent's attributes, as people write them.
+
+Five forms: ``rack=a|b`` (one of these), ``rack!=a`` (absent or another), ``rack~a[0-9]+`` (matches in full), ``ssd``
+(is there), ``!ssd`` (is not there).
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead_proto.tasks import Constraint, Operator
+
+_FORM: Final = re.compile(
+    r"(?P<absent>!)?(?P<name>[A-Za-z][A-Za-z0-9_.-]{0,62})(?:(?P<sign>!=|=|~)(?P<value>.*))?"
+)
+_OPERATORS: Final = {"=": Operator.EQUALS, "!=": Operator.NOT_EQUALS, "~": Operator.MATCHES}
+
+
+def parse_constraint(text: str) -> Constraint:
+    """The constraint written as one of the five forms.
+
+    Raises:
+        ValueError: of none of the forms, without a value, or with a pattern that is no regular expression.
+    """
+    match = _FORM.fullmatch(text.strip())
+    if match is None or (match["absent"] and match["sign"]):
+        raise ValueError(f"constraint: expected attr=v1|v2, attr!=v, attr~regex, attr or !attr, got {text!r}")
+    if not match["sign"]:
+        return Constraint(match["name"], Operator.NOT_EXISTS if match["absent"] else Operator.EXISTS)
+    operator = _OPERATORS[match["sign"]]
+    values = (match["value"],) if operator is Operator.MATCHES else tuple(match["value"].split("|"))
+    if not all(values):
+        raise ValueError(f"constraint: expected a value after {match['sign']}, got {text!r}")
+    if operator is Operator.MATCHES:
+        _check_pattern(text, values[0])
+    return Constraint(match["name"], operator, values)
+
+
+def _check_pattern(text: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"constraint: expected a regular expression ({error}), got {text!r}") from None
+
+
+def parse_constraints(constraints: Iterable[Constraint | str]) -> tuple[Constraint, ...]:
+    """Constraints in their order, those given as text parsed."""
+    return tuple(
+        parse_constraint(constraint) if isinstance(constraint, str) else constraint
+        for constraint in constraints
+    )

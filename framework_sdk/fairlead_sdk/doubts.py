@@ -1,0 +1,32 @@
+"""Launches whose fate a broken stream left open, until somebody says what became of them."""
+
+from fairlead_sdk.calls import Accept
+from fairlead_sdk.events import AcceptItem, AcceptResult, Rejection
+
+
+class Doubts:
+    """The tasks of accepts that were sent and not answered."""
+
+    def __init__(self) -> None:
+        self.agent_by_task: dict[str, str] = {}
+        """Task id to the agent it may run on."""
+        self._accept_by_task: dict[str, tuple[int, str]] = {}
+
+    def add(self, request_id: int, accept: Accept) -> None:
+        """Every task of this accept is in doubt."""
+        for launch in accept.launches:
+            self.agent_by_task[launch.task_id] = accept.agent_id
+            self._accept_by_task[launch.task_id] = (request_id, accept.offer_id)
+
+    def settle(self, task_id: str, *, launched: bool) -> AcceptResult:
+        """End the doubt about one task, and return the answer its accept would have had."""
+        del self.agent_by_task[task_id]
+        request_id, offer_id = self._accept_by_task.pop(task_id)
+        item = (
+            AcceptItem(task_id=task_id)
+            if launched
+            else AcceptItem(
+                task_id=task_id, rejection=Rejection.EXPIRED, detail="the stream broke and it never arrived"
+            )
+        )
+        return AcceptResult(request_id=request_id, offer_id=offer_id, items=(item,))

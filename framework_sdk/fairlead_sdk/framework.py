@@ -1,0 +1,436 @@
+"""The simple path: give tasks, get results.
+
+The shell around ``Workload``: it feeds session events in, carries actions out, and lets people wait. Offers nobody
+needs are declined in the turn they arrive, so that a framework of this kind never sits on resources.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Final, Literal, Self, assert_never
+from weakref import WeakKeyDictionary
+
+from fairlead_proto.limits import ID_LENGTH_MAX
+from fairlead_proto.task_state import TaskState
+from fairlead_sdk import sandbox_files
+from fairlead_sdk.amounts import parse_duration
+from fairlead_sdk.calls import Hello, Scope
+from fairlead_sdk.client import MasterClient
+from fairlead_sdk.clock import Timer, wait_until
+from fairlead_sdk.errors import Closed, FairleadError, Refused
+from fairlead_sdk.events import Event, SessionOver, Welcome
+from fairlead_sdk.handles import Listener, OnProgress, RunGroup, TaskHandle
+from fairlead_sdk.task import Task, TaskResult
+from fairlead_sdk.transport import Transport
+from fairlead_sdk.workload import (
+    Action,
+    EndTasks,
+    GiveBack,
+    JobEnded,
+    JobMoved,
+    Phase,
+    TakeOffer,
+    Workload,
+)
+
+UNREACHABLE_TIMEOUT_S: Final = 60.0
+"""How long an agent may be away before its tasks are run elsewhere. A host reboots, and a switch restarts, within it."""
+
+CANCEL_MARGIN_MS: Final = 10_000
+"""Beyond the longest grace period: how long a cancelled run waits for its tasks to be over."""
+
+GRACE_PERIOD_DEFAULT_MS: Final = 5_000
+"""The agents' own default, as the schema states it."""
+
+_ATTEMPT_SUFFIX_LENGTH: Final = 8
+"""Room for the ``.2`` of a further attempt below the bound on ids."""
+
+OnExit = Literal["teardown", "leave"]
+
+
+def make_transport(master: str | Transport | None) -> Transport:
+    """The transport to a master given by address, or None for the usual place; a transport is returned as it is."""
+    if master is not None and not isinstance(master, str):
+        return master
+    # Here and not above: importing grpc costs more than all the rest, and tests in memory do without it.
+    from fairlead_sdk.address import resolve_master
+    from fairlead_sdk.grpc_transport import GrpcTransport
+
+    return GrpcTransport(resolve_master(master))
+
+
+class Framework:
+    """A framework that runs tasks and gives their results. Use it as an async context manager.
+
+    Args:
+        name: for people.
+        master: HOST:PORT, a transport such as ``fairlead_sdk.testing.FakeMaster``, or None for ``FAIRLEAD_MASTER`` and
+            then 127.0.0.1:5050.
+        role: the account its share is counted on, like ``research/vision``; empty is ``default``.
+        weight: of the role, if the role has none yet.
+        framework_id: resume this framework; by default a new one is made.
+        failover_timeout: how long its tasks outlive a lost session, in seconds or text; None is the master's hour.
+        principal: who asks, if the master authenticates.
+        on_exit: ``teardown`` kills what still runs when the context is left, ``leave`` lets it run on.
+        unreachable_timeout: how long a task's agent may be away before the task is run elsewhere.
+        connect_timeout: how long to try for the first connection.
+        reconnect_timeout: how long to try for a lost one; None is the failover timeout.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        master: str | Transport | None = None,
+        role: str = "",
+        weight: float | None = None,
+        framework_id: str = "",
+        failover_timeout: float | str | None = None,
+        principal: str = "",
+        on_exit: OnExit = "teardown",
+        unreachable_timeout: float | str = UNREACHABLE_TIMEOUT_S,
+        connect_timeout: float | str = 10.0,
+        reconnect_timeout: float | str | None = None,
+    ) -> None:
+        if on_exit not in ("teardown", "leave"):
+            raise ValueError(f"on_exit: expected teardown or leave, got {on_exit!r}")
+        self.name = name
+        self.on_exit: OnExit = on_exit
+        self._hello = Hello(
+            framework_id=framework_id,
+            name=name,
+            role=role,
+            weight=weight or 0.0,
+            principal=principal,
+            failover_timeout_ms=parse_duration("failover_timeout", failover_timeout),
+        )
+        self._master = master
+        self._connect_timeout_ms = parse_duration("connect_timeout", connect_timeout)
+        self._reconnect_timeout_ms = parse_duration("reconnect_timeout", reconnect_timeout)
+        self._workload = Workload(
+            unreachable_timeout_ms=parse_duration("unreachable_timeout", unreachable_timeout)
+        )
+        self._client: MasterClient | None = None
+        self._welcome: Welcome | None = None
+        self._listeners: dict[str, Listener] = {}
+        self._groups: dict[RunGroup, None] = {}
+        self._attempt_ids: WeakKeyDictionary[Task, str] = WeakKeyDictionary()
+        self._id_prefix = ""
+        self._ids_made = 0
+        self._over: FairleadError | None = None
+        self._deadline: tuple[int, Timer] | None = None
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Connect to the master.
+
+        Raises:
+            MasterUnreachable: nobody answered in time.
+            Refused: the master will not have this framework; the text says why.
+            FrameworkExpired: the framework id given is not known any more.
+        """
+        assert self._client is None, "a framework is started once"
+        transport = make_transport(self._master)
+        self._client = MasterClient(
+            transport,
+            self._hello,
+            self._on_events,
+            connect_timeout_ms=self._connect_timeout_ms,
+            reconnect_timeout_ms=self._reconnect_timeout_ms,
+        )
+        self._welcome = await self._client.start()
+        self._id_prefix = f"{self._welcome.framework_id}-"
+        if self._hello.framework_id:
+            # The ids of the earlier session are taken, and it is not known here how many there were.
+            self._id_prefix += f"{round(transport.jitter() * 0xFFFFFF):06x}-"
+
+    async def close(self) -> None:
+        """End the session, by default with all its tasks; a second call does nothing."""
+        if self._client is None:
+            return
+        try:
+            await self._client.close(teardown=self.on_exit == "teardown")
+        finally:
+            self._end_session(Closed(f"framework {self.framework_id} was closed"))
+
+    @property
+    def framework_id(self) -> str:
+        """The id the master gave; empty before the session stands."""
+        return "" if self._welcome is None else self._welcome.framework_id
+
+    @property
+    def role(self) -> str:
+        """The role as the master has it; empty before the session stands."""
+        return "" if self._welcome is None else self._welcome.role
+
+    # --- work ----------------------------------------------------------------------------------------------------
+
+    def submit(self, task: Task) -> TaskHandle:
+        """Have one task run, and return a handle to await.
+
+        Raises:
+            ValueError: the task's id is in use or too long, or a custom resource is unknown to this cluster.
+            FairleadError: the session is over; the kind says why.
+        """
+        job_id = self._new_id(task)
+        handle = TaskHandle(self, job_id, task)
+        self._take_on(job_id, task, handle)
+        self._settle([])
+        return handle
+
+    async def run(self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None) -> list[TaskResult]:
+        """Run all tasks and return their results, in the tasks' order.
+
+        A task that fails is a result, not an error. If the awaiting task is cancelled, or an error is raised, the
+        tasks that are not over are killed first, and waited for as long as their grace periods allow.
+
+        Args:
+            tasks: what to run; they may differ in their demands.
+            on_progress: called with a ``Progress`` after changes, at most once for each message of the master.
+
+        Raises:
+            Infeasible: a task is larger than every agent. With no agent registered yet, it waits instead.
+            Refused: the master will not have the demand.
+            FairleadError: the session ended for good; the kind says why.
+        """
+        group = self._start_group(tasks, on_progress)
+        try:
+            await asyncio.shield(group.over)
+            if group.error is not None:
+                raise group.error
+        except BaseException:
+            await self._abandon(group)
+            raise
+        finally:
+            del self._groups[group]
+        return [result for result in group.results if result is not None]
+
+    async def as_completed(
+        self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None
+    ) -> AsyncIterator[TaskResult]:
+        """Run all tasks and give each result as it comes; leaving the loop early kills the rest.
+
+        Raises:
+            Infeasible, Refused, FairleadError: as ``run``.
+        """
+        group = self._start_group(tasks, on_progress)
+        try:
+            for _ in range(len(group.results)):
+                next_result = asyncio.ensure_future(group.finished.get())
+                waited_for: set[asyncio.Future[Any]] = {next_result, group.over}
+                try:
+                    await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+                    if group.error is not None:
+                        raise group.error
+                    yield await next_result
+                finally:
+                    next_result.cancel()
+        except BaseException:
+            await self._abandon(group)
+            raise
+        finally:
+            del self._groups[group]
+
+    async def kill(self, handles: Iterable[TaskHandle]) -> None:
+        """End these tasks and wait until they are over."""
+        handles = list(handles)
+        self.request_kill([handle.task_id for handle in handles])
+        await asyncio.gather(*handles, return_exceptions=True)
+
+    def request_kill(self, job_ids: Sequence[str]) -> None:
+        """Have tasks ended, by the ids of their first attempts; those that are over are left out."""
+        self._settle(self._workload.kill(job_ids))
+
+    def state_of(self, job_id: str) -> tuple[Phase, TaskState] | None:
+        """Where a task is, by the id of its first attempt; None if it is over."""
+        return self._workload.state_of(job_id)
+
+    # --- sandboxes -----------------------------------------------------------------------------------------------
+
+    async def stdout(self, task: Task | TaskHandle | TaskResult) -> str:
+        """What the task wrote to its standard output so far, undecodable bytes replaced.
+
+        Raises:
+            Refused: its sandbox is gone, or it never had one.
+            MasterUnreachable: no master there.
+        """
+        return (await self.read_file(task, "stdout")).decode(errors="replace")
+
+    async def stderr(self, task: Task | TaskHandle | TaskResult) -> str:
+        """What the task wrote to its standard error so far; as ``stdout``."""
+        return (await self.read_file(task, "stderr")).decode(errors="replace")
+
+    async def read_file(self, task: Task | TaskHandle | TaskResult, path: str) -> bytes:
+        """A file of the task's sandbox, whole; as ``stdout``."""
+        return await sandbox_files.read_whole(
+            self._session.transport.read_file,
+            framework_id=self.framework_id,
+            task_id=self._attempt_id(task),
+            path=path,
+        )
+
+    def logs(self, task: Task | TaskHandle | TaskResult, *, path: str = "stdout") -> AsyncIterator[bytes]:
+        """What the task writes, as it writes it, until it is over; follows the attempt that is current now."""
+        transport = self._session.transport
+        return sandbox_files.follow(
+            transport.read_file,
+            framework_id=self.framework_id,
+            task_id=self._attempt_id(task),
+            path=path,
+            clock=transport.clock,
+            jitter=transport.jitter,
+        )
+
+    def _attempt_id(self, task: Task | TaskHandle | TaskResult) -> str:
+        if isinstance(task, TaskResult):
+            return task.task_id
+        wanted = task.task if isinstance(task, TaskHandle) else task
+        attempt_id = self._attempt_ids.get(wanted)
+        if attempt_id is None:
+            raise Refused("UNKNOWN", "the task was never launched, so it has no sandbox")
+        return attempt_id
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    @property
+    def _session(self) -> MasterClient:
+        if self._client is None:
+            raise Closed("the framework was not started: use `async with Framework(...)`")
+        if self._over is not None:
+            raise self._over
+        return self._client
+
+    def _new_id(self, task: Task) -> str:
+        assert self._session is self._client
+        welcome = self._welcome
+        assert welcome is not None, "a session without a Welcome"
+        for name, _ in task.demand.custom_milli:
+            if name not in welcome.custom_resources:
+                known = ", ".join(welcome.custom_resources) or "none"
+                raise ValueError(f"custom: expected a resource of this cluster ({known}), got {name!r}")
+        if len(task.task_id) > ID_LENGTH_MAX - _ATTEMPT_SUFFIX_LENGTH:
+            limit = ID_LENGTH_MAX - _ATTEMPT_SUFFIX_LENGTH
+            raise ValueError(f"task_id: expected at most {limit} characters, got {len(task.task_id)}")
+        if task.task_id:
+            return task.task_id
+        self._ids_made += 1
+        return f"{self._id_prefix}{self._ids_made}"
+
+    def _take_on(self, job_id: str, task: Task, listener: Listener) -> None:
+        self._workload.submit(job_id, task, unix_ms=self._session.transport.clock.unix_ms())
+        self._listeners[job_id] = listener
+
+    def _start_group(self, tasks: Iterable[Task], on_progress: OnProgress | None) -> RunGroup:
+        tasks = list(tasks)
+        group = RunGroup(len(tasks), on_progress)
+        ids = [self._new_id(task) for task in tasks]
+        taken = {task_id for task_id in ids if task_id in self._workload}
+        if taken or len(set(ids)) < len(ids):
+            raise ValueError(
+                f"task_id: expected ids not in use, each once, got {sorted(taken) or 'one of them twice'}"
+            )
+        self._groups[group] = None
+        for job_id, task in zip(ids, tasks, strict=True):
+            group.add(job_id)
+            self._take_on(job_id, task, group)
+        group.filled()
+        self._settle([])
+        return group
+
+    async def _abandon(self, group: RunGroup) -> None:
+        """Kill what is left of a run and wait for it, bounded; cancelled again while waiting, wait no longer."""
+        job_ids = group.job_ids
+        if not job_ids or self._over is not None:
+            return
+        grace_ms = max(
+            self._workload.task_of(job_id).grace_period_ms or GRACE_PERIOD_DEFAULT_MS for job_id in job_ids
+        )
+        self.request_kill(job_ids)
+        clock = self._session.transport.clock
+        await wait_until(clock, group.settled, grace_ms + CANCEL_MARGIN_MS)
+
+    def _on_events(self, events: Sequence[Event]) -> None:
+        now_ms = self._now_ms()
+        actions: list[Action] = []
+        for event in events:
+            if isinstance(event, SessionOver):
+                self._settle(actions)
+                self._end_session(event.error)
+                return
+            actions.extend(self._workload.step(event, now_ms))
+        self._settle(actions)
+
+    def _settle(self, actions: Sequence[Action]) -> None:
+        """Carry actions out, announce the demand they leave, and tell whoever waits."""
+        for action in actions:
+            self._carry_out(action)
+        client = self._client
+        if client is None or self._over is not None:
+            return
+        demand = self._workload.take_demand()
+        if demand is not None:
+            client.state.set_demand(demand)
+        client.flush()
+        self._watch_deadline()
+        for group in tuple(self._groups):
+            group.tell_progress()
+
+    def _carry_out(self, action: Action) -> None:
+        client = self._client
+        assert client is not None, "an action before the session"
+        match action:
+            case TakeOffer():
+                client.state.accept(action.offer, action.launches)
+                for launch in action.launches:
+                    self._attempt_ids[launch.task] = launch.task_id
+            case GiveBack():
+                client.state.decline(
+                    action.offer_ids, reason="nothing waits for it", scope=Scope.NOTHING, ttl_ms=0
+                )
+            case EndTasks():
+                client.state.kill(action.task_ids)
+            case JobMoved():
+                self._listeners[action.job_id].moved(action)
+            case JobEnded():
+                self._listeners.pop(action.job_id).ended(action.job_id, action.outcome)
+            case _:
+                assert_never(action)
+
+    def _end_session(self, error: FairleadError) -> None:
+        if self._over is not None:
+            return
+        self._over = error
+        if self._deadline is not None:
+            self._deadline[1].cancel()
+        for action in self._workload.fail_all(error):
+            self._carry_out(action)
+
+    def _watch_deadline(self) -> None:
+        due_ms = self._workload.next_deadline_ms()
+        if self._deadline is not None:
+            if self._deadline[0] == due_ms:
+                return
+            self._deadline[1].cancel()
+            self._deadline = None
+        if due_ms is not None:
+            clock = self._session.transport.clock
+            timer = clock.call_later(max(0, due_ms - clock.now_ms()), self._on_deadline)
+            self._deadline = due_ms, timer
+
+    def _on_deadline(self) -> None:
+        self._deadline = None
+        self._settle(self._workload.expire(self._now_ms()))
+
+    def _now_ms(self) -> int:
+        assert self._client is not None, "an event before the session"
+        return self._client.transport.clock.now_ms()

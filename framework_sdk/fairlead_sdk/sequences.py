@@ -1,0 +1,58 @@
+"""Which reports about tasks are new, which are repeats, and which were acknowledged.
+
+An agent repeats a report until it is acknowledged, so repeats are the ordinary course: each is acknowledged again and
+passed on never. Reports the master makes itself carry sequence 0 and are always passed on.
+"""
+
+from typing import Final
+
+from fairlead_proto.task_state import is_terminal
+from fairlead_proto.tasks import TaskStatus
+
+ENDED_TASKS_MAX: Final = 100_000
+"""Ended tasks remembered, so that a repeat of a last report is known as one. An agent repeats within seconds; a session
+that ends more tasks than this in that time, and breaks, may see a last report twice."""
+
+
+class Sequences:
+    """The highest sequence number seen and acknowledged, for each task."""
+
+    def __init__(self, ended_tasks_max: int = ENDED_TASKS_MAX) -> None:
+        self._seen: dict[str, int] = {}
+        self._acknowledged: dict[str, int] = {}
+        self._ended: dict[str, None] = {}
+        self._ended_tasks_max = ended_tasks_max
+
+    def is_new(self, status: TaskStatus) -> bool:
+        """Whether the report was not seen before; it counts as seen from now on."""
+        if status.sequence and status.sequence <= self._seen.get(status.task_id, 0):
+            return False
+        if status.sequence:
+            self._seen[status.task_id] = status.sequence
+        if is_terminal(status.state):
+            self._end(status.task_id)
+        return True
+
+    def is_over(self, task_id: str) -> bool:
+        """Whether the task's last report was seen."""
+        return task_id in self._ended
+
+    def acknowledge(self, status: TaskStatus) -> bool:
+        """Note that everything up to this report is known; False if that was so before."""
+        if status.sequence <= self._acknowledged.get(status.task_id, 0):
+            return False
+        self._acknowledged[status.task_id] = status.sequence
+        return True
+
+    def is_acknowledged(self, status: TaskStatus) -> bool:
+        """Whether the report was acknowledged before, so that its repeat means the acknowledgement was lost."""
+        return 0 < status.sequence <= self._acknowledged.get(status.task_id, 0)
+
+    def _end(self, task_id: str) -> None:
+        self._ended[task_id] = None
+        if len(self._ended) > self._ended_tasks_max:
+            # The one that ended first is the least likely to be repeated.
+            oldest = next(iter(self._ended))
+            del self._ended[oldest]
+            self._seen.pop(oldest, None)
+            self._acknowledged.pop(oldest, None)

@@ -1,0 +1,173 @@
+"""What a person wants run, and what came of it: the two values at either end of the SDK."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fairlead_proto.limits import ATTRIBUTES_MAX, COMMAND_BYTES_MAX, ENVIRONMENT_BYTES_MAX
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.tasks import Constraint, TaskUsage
+from fairlead_sdk.amounts import Amounts, Number, parse_amounts, parse_duration
+from fairlead_sdk.constraints import parse_constraints
+
+RETRIES_DEFAULT: Final = 3
+"""Losing a host four times running says something about the cluster that a fifth attempt will not mend."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Task:
+    """A process to run somewhere in the cluster, with what it needs.
+
+    Two tasks are never equal: each is one piece of work. All arguments are checked here, before anything is sent.
+
+    Args:
+        command: argv; the first word is looked up in the PATH of the task's environment. No shell is involved.
+        cpus: cores, at most three decimals.
+        mem: memory as bytes or text (``"512MiB"``); the agent enforces it where it can.
+        gpus: GPUs, at most three decimals.
+        disk: sandbox space as bytes or text.
+        custom: amounts of resources this cluster defines, by name.
+        name: for people; by default the task's id.
+        env: environment variables, added to the agent's small default set.
+        constraints: conditions on the agent's attributes, all required; ``"rack=a"`` or ``Constraint``.
+        grace_period: from SIGTERM to SIGKILL when killed, in seconds or text; None is the agent's default (5 s).
+        max_runtime: ends the task after this long, in seconds or text; None is without limit.
+        retries: how often it is run again after being dropped or lost through no fault of its own.
+        retry_failed: how often it is run again after it failed by itself.
+        task_id: unique within the framework for ever; by default made from the framework's id.
+        working_directory: absolute, or relative to the sandbox; empty is the sandbox.
+        labels: words for listings.
+
+    Raises:
+        ValueError: an argument cannot be used; the text names it, what was expected and what came.
+    """
+
+    command: Sequence[str]
+    cpus: Number = 1
+    mem: Number = "64MiB"
+    gpus: Number = 0
+    disk: Number = 0
+    custom: Mapping[str, Number] = field(default_factory=dict)
+    name: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    constraints: Sequence[Constraint | str] = ()
+    grace_period: float | str | None = None
+    max_runtime: float | str | None = None
+    retries: int = RETRIES_DEFAULT
+    retry_failed: int = 0
+    task_id: str = ""
+    working_directory: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    demand: Amounts = field(init=False, repr=False)
+    conditions: tuple[Constraint, ...] = field(init=False, repr=False)
+    grace_period_ms: int = field(init=False, repr=False)
+    max_runtime_ms: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_command(self.command)
+        _check_environment(self.env)
+        if self.retries < 0 or self.retry_failed < 0:
+            raise ValueError(f"retries: expected 0 or more, got {min(self.retries, self.retry_failed)}")
+        if len(self.labels) > ATTRIBUTES_MAX:
+            raise ValueError(f"labels: expected at most {ATTRIBUTES_MAX}, got {len(self.labels)}")
+        demand = parse_amounts(
+            cpus=self.cpus, mem=self.mem, disk=self.disk, gpus=self.gpus, custom=self.custom
+        )
+        conditions = parse_constraints(self.constraints) if self.constraints else ()
+        # The class is frozen for its users; what is derived from the arguments is written once, here.
+        object.__setattr__(self, "command", tuple(self.command))
+        object.__setattr__(self, "demand", demand)
+        object.__setattr__(self, "conditions", conditions)
+        object.__setattr__(self, "grace_period_ms", parse_duration("grace_period", self.grace_period))
+        object.__setattr__(self, "max_runtime_ms", parse_duration("max_runtime", self.max_runtime))
+
+    @property
+    def size_bytes(self) -> int:
+        """About how large its description is in a message."""
+        words = sum(map(len, self.command)) + len(self.name) + len(self.working_directory)
+        return 64 + words + _mapping_size(self.env) + _mapping_size(self.labels)
+
+
+def _mapping_size(mapping: Mapping[str, str]) -> int:
+    return sum(len(name) + len(value) + 8 for name, value in mapping.items()) if mapping else 0
+
+
+def _check_command(command: Sequence[str]) -> None:
+    if isinstance(command, str):
+        raise ValueError(  # noqa: TRY004 - one kind of error for every bad argument
+            f'command: expected a list of words, got {command!r}; for a shell: ["sh", "-c", ...]'
+        )
+    if not command or not command[0]:
+        raise ValueError("command: expected at least one word, got none")
+    for word in command:
+        # Callers without a type checker pass numbers and paths here; better told now than by the master.
+        if type(word) is not str or "\0" in word:
+            raise ValueError(f"command: expected texts without NUL, got {word!r}")
+    if sum(map(len, command)) > COMMAND_BYTES_MAX:
+        raise ValueError(f"command: expected at most {COMMAND_BYTES_MAX} bytes, got {sum(map(len, command))}")
+
+
+def _check_environment(env: Mapping[str, str]) -> None:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"env: expected names without = or NUL, values without NUL, got {name!r}")
+    if _mapping_size(env) > ENVIRONMENT_BYTES_MAX:
+        raise ValueError(f"env: expected at most {ENVIRONMENT_BYTES_MAX} bytes, got {_mapping_size(env)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TaskResult:
+    """How a task ended.
+
+    ``state`` is terminal, or UNREACHABLE when its agent stayed away too long and no attempt was left. ``started_ms``
+    and ``finished_ms`` are by the clock of the agent that ran it, so their difference is right even if that clock is
+    not; ``submitted_ms`` is by the clock of this host. All are milliseconds since 1970, 0 if it did not happen.
+    """
+
+    task: Task
+    task_id: str
+    """Of the last attempt: the first has the task's id, the second ``<id>.2``, and so on."""
+    state: TaskState
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: Reason = Reason.NONE
+    message: str = ""
+    agent_id: str = ""
+    usage: TaskUsage | None = None
+    attempts: int = 0
+    """Launches, the last one included; 0 if it never was launched."""
+    submitted_ms: int = 0
+    started_ms: int = 0
+    finished_ms: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with exit code 0."""
+        return self.state is TaskState.FINISHED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run is: each of its tasks is in exactly one of the first four numbers."""
+
+    waiting: int
+    """Wanted, not launched."""
+    running: int
+    """Launched, not over; tasks on unreachable agents among them."""
+    finished: int
+    """Over, with exit code 0."""
+    failed: int
+    """Over otherwise."""
+    retried: int
+    """Further attempts made, over the whole run."""
+
+    @property
+    def total(self) -> int:
+        """Tasks of the run."""
+        return self.waiting + self.running + self.finished + self.failed
+
+    @property
+    def done(self) -> int:
+        """Tasks that are over."""
+        return self.finished + self.failed

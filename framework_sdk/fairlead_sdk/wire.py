@@ -1,0 +1,302 @@
+"""The SDK's border: session values to messages, messages to session values, and nothing else.
+
+What is read is checked, since a master may be newer, broken or not a master at all; ``InvalidFieldError`` names the field.
+The vocabulary shared with the other roles is read by ``fairlead_proto.convert``.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fairlead_proto.convert import InvalidFieldError, read_attributes, read_id, read_status, write_constraint
+from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.v1 import framework_pb2, types_pb2
+from fairlead_sdk.amounts import Amounts
+from fairlead_sdk.calls import (
+    Accept,
+    Acknowledge,
+    Call,
+    Decline,
+    Demand,
+    Hello,
+    Kill,
+    Launch,
+    NumberedCall,
+    Reconcile,
+    Scope,
+    SetDemand,
+    Teardown,
+    call_size,
+)
+from fairlead_sdk.events import (
+    AcceptItem,
+    AcceptResult,
+    AgentGone,
+    CallCode,
+    CallResult,
+    ErrorCode,
+    Heartbeat,
+    InfeasibleClass,
+    Offer,
+    OffersReceived,
+    OffersRescinded,
+    Received,
+    ReconcileDone,
+    Rejection,
+    SessionError,
+    StatusReceived,
+    Welcome,
+)
+
+BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
+"""Where one message of calls is closed and the next begun. Sizes are estimates, so far below what gRPC refuses."""
+
+_SCOPE_NUMBER: Final[dict[Scope, Any]] = {
+    scope: framework_pb2.Decline.Scope.Value(f"SCOPE_{scope.value}") for scope in Scope
+}
+
+
+def _by_number(enum: Any, prefix: str, values: Any) -> dict[int, Any]:
+    return {number: values[name.removeprefix(prefix)] for name, number in enum.items() if number}
+
+
+_CALL_CODE: Final[dict[int, CallCode]] = _by_number(framework_pb2.CallCode, "CALL_CODE_", CallCode)
+_REJECTION: Final[dict[int, Rejection]] = _by_number(framework_pb2.Rejection, "REJECTION_", Rejection)
+_ERROR_CODE: Final[dict[int, ErrorCode]] = _by_number(framework_pb2.ErrorCode, "ERROR_CODE_", ErrorCode)
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def write_batches(calls: Sequence[NumberedCall]) -> list[framework_pb2.FrameworkCalls]:
+    """Messages of all the calls in their order, as few as the bound on a message's size allows."""
+    batches: list[framework_pb2.FrameworkCalls] = []
+    batch: list[framework_pb2.FrameworkCall] = []
+    size = 0
+    for request_id, call in calls:
+        call_bytes = call_size(call)
+        if batch and size + call_bytes > BATCH_BYTES_MAX:
+            batches.append(framework_pb2.FrameworkCalls(calls=batch))
+            batch, size = [], 0
+        batch.append(_write_call(request_id, call))
+        size += call_bytes
+    if batch:
+        batches.append(framework_pb2.FrameworkCalls(calls=batch))
+    return batches
+
+
+def _write_call(request_id: int, call: Call) -> framework_pb2.FrameworkCall:
+    message = framework_pb2.FrameworkCall(request_id=request_id)
+    match call:
+        case Hello():
+            message.hello.CopyFrom(_write_hello(call))
+        case SetDemand():
+            message.set_demand.version = call.version
+            message.set_demand.classes.extend(map(_write_demand, call.classes))
+        case Accept():
+            message.accept.offer_id = call.offer_id
+            message.accept.tasks.extend(map(write_launch, call.launches))
+        case Decline():
+            message.decline.offer_ids.extend(call.offer_ids)
+            message.decline.reason = call.reason
+            message.decline.scope = _SCOPE_NUMBER[call.scope]
+            message.decline.ttl_ms = call.ttl_ms
+        case Kill():
+            message.kill.task_ids.extend(call.task_ids)
+            message.kill.grace_period_ms = call.grace_period_ms
+        case Acknowledge():
+            for item in call.items:
+                message.acknowledge.items.add(
+                    task_id=item.task_id, sequence=item.sequence, agent_id=item.agent_id
+                )
+        case Reconcile():
+            message.reconcile.SetInParent()
+            message.reconcile.task_ids.extend(call.task_ids)
+        case Teardown():
+            message.teardown.SetInParent()
+    return message
+
+
+def _write_hello(hello: Hello) -> framework_pb2.Hello:
+    return framework_pb2.Hello(
+        framework_id=hello.framework_id,
+        name=hello.name,
+        role=hello.role,
+        failover_timeout_ms=hello.failover_timeout_ms,
+        principal=hello.principal,
+        last_epoch=hello.last_epoch,
+        weight=hello.weight,
+    )
+
+
+def _write_demand(demand: Demand) -> framework_pb2.DemandClass:
+    return framework_pb2.DemandClass(
+        class_id=demand.class_id,
+        unit=write_amounts(demand.unit),
+        units=demand.units,
+        constraints=map(write_constraint, demand.constraints),
+        waiting_task_ids=demand.waiting_task_ids,
+    )
+
+
+def write_launch(launch: Launch) -> types_pb2.TaskSpec:
+    """The description of one attempt."""
+    task = launch.task
+    return types_pb2.TaskSpec(
+        task_id=launch.task_id,
+        name=task.name or launch.task_id,
+        resources=write_amounts(task.demand),
+        command=task.command,
+        environment=task.env,
+        working_directory=task.working_directory,
+        kill_grace_period_ms=task.grace_period_ms,
+        max_runtime_ms=task.max_runtime_ms,
+        labels=task.labels,
+    )
+
+
+def write_amounts(amounts: Amounts) -> types_pb2.Resources:
+    """The message of an amount."""
+    return types_pb2.Resources(
+        cpus_milli=amounts.cpus_milli,
+        mem_bytes=amounts.mem_bytes,
+        disk_bytes=amounts.disk_bytes,
+        gpus_milli=amounts.gpus_milli,
+        custom_milli=dict(amounts.custom_milli) if amounts.custom_milli else None,
+    )
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def read_events(message: framework_pb2.FrameworkEvents) -> list[Received]:
+    """The events of one message in their order, every field checked.
+
+    Raises:
+        InvalidFieldError: a field cannot be used, or an event is of a kind unknown here.
+    """
+    events: list[Received] = []
+    for index, event in enumerate(message.events):
+        field = f"events[{index}]"
+        if event.WhichOneof("event") == "statuses":
+            statuses = event.statuses.statuses
+            events.extend(StatusReceived(read_status(f"{field}.statuses", status)) for status in statuses)
+        else:
+            events.append(_read_event(field, event))
+    return events
+
+
+def _read_event(field: str, event: framework_pb2.FrameworkEvent) -> Received:
+    match event.WhichOneof("event"):
+        case "welcome":
+            return _read_welcome(f"{field}.welcome", event.welcome)
+        case "result":
+            return _read_result(f"{field}.result", event.result)
+        case "accept_result":
+            return _read_accept_result(f"{field}.accept_result", event.accept_result)
+        case "offers":
+            return OffersReceived(
+                tuple(_read_offer(f"{field}.offers", offer) for offer in event.offers.offers)
+            )
+        case "rescind":
+            return OffersRescinded(tuple(event.rescind.offer_ids), event.rescind.reason)
+        case "reconcile_done":
+            done = event.reconcile_done
+            return ReconcileDone(
+                request_id=done.request_id, recovering_agent_ids=tuple(done.recovering_agent_ids)
+            )
+        case "agent_gone":
+            return AgentGone(event.agent_gone.agent_id, event.agent_gone.reason)
+        case "error":
+            code = _read_enum(f"{field}.error.code", _ERROR_CODE, event.error.code)
+            return SessionError(code, event.error.detail)
+        case "heartbeat":
+            return Heartbeat(event.heartbeat.master_time_ms)
+        case kind:
+            raise InvalidFieldError(f"{field}: expected an event this version knows, got {kind or 'none'}")
+
+
+def _read_enum(field: str, values: dict[int, Any], number: int) -> Any:
+    if number not in values:
+        raise InvalidFieldError(f"{field}: expected 1 to {max(values)}, got {number}")
+    return values[number]
+
+
+def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
+    if message.heartbeat_interval_ms <= 0:
+        raise InvalidFieldError(
+            f"{field}.heartbeat_interval_ms: expected above 0, got {message.heartbeat_interval_ms}"
+        )
+    return Welcome(
+        framework_id=read_id(f"{field}.framework_id", message.framework_id),
+        epoch=message.epoch,
+        heartbeat_interval_ms=message.heartbeat_interval_ms,
+        failover_timeout_ms=message.failover_timeout_ms,
+        role=message.role,
+        custom_resources=tuple(message.custom_resources),
+    )
+
+
+def _read_result(field: str, message: framework_pb2.CallResult) -> CallResult:
+    return CallResult(
+        request_id=message.request_id,
+        code=_read_enum(f"{field}.code", _CALL_CODE, message.code),
+        detail=message.detail,
+        demand_version=message.demand_version,
+        infeasible=tuple(map(_read_infeasible, message.infeasible)),
+    )
+
+
+def _read_infeasible(message: framework_pb2.Infeasible) -> InfeasibleClass:
+    return InfeasibleClass(
+        class_id=message.class_id,
+        best_agent_id=message.best_agent_id,
+        missing=read_amounts(message.missing).as_dict(),
+        detail=message.detail,
+    )
+
+
+def _read_accept_result(field: str, message: framework_pb2.AcceptResult) -> AcceptResult:
+    items = tuple(
+        AcceptItem(
+            task_id=item.task_id,
+            rejection=None
+            if item.launched
+            else _read_enum(f"{field}.items.rejection", _REJECTION, item.rejection),
+            detail=item.detail,
+        )
+        for item in message.items
+    )
+    return AcceptResult(request_id=message.request_id, offer_id=message.offer_id, items=items)
+
+
+def _read_offer(field: str, message: framework_pb2.Offer) -> Offer:
+    if message.units < 1 or message.lease_ms < 1:
+        raise InvalidFieldError(
+            f"{field}: expected units and lease_ms above 0, got {message.units} and {message.lease_ms}"
+        )
+    agent_id = read_id(f"{field}.agent_id", message.agent_id)
+    attributes = read_attributes(f"{field}.attributes", message.attributes)
+    attributes.setdefault("hostname", message.hostname)
+    attributes.setdefault("agent_id", agent_id)
+    return Offer(
+        offer_id=read_id(f"{field}.offer_id", message.offer_id),
+        agent_id=agent_id,
+        hostname=message.hostname,
+        attributes=attributes,
+        class_id=message.class_id,
+        demand_version=message.demand_version,
+        units=message.units,
+        unit=read_amounts(message.unit),
+        lease_ms=message.lease_ms,
+    )
+
+
+def read_amounts(message: types_pb2.Resources) -> Amounts:
+    """The amount of a message. Amounts the master computed are shown and compared, never booked: no bounds here."""
+    return Amounts(
+        cpus_milli=message.cpus_milli,
+        mem_bytes=message.mem_bytes,
+        disk_bytes=message.disk_bytes,
+        gpus_milli=message.gpus_milli,
+        custom_milli=tuple(sorted(message.custom_milli.items())) if message.custom_milli else (),
+    )

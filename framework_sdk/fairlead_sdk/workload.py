@@ -1,0 +1,415 @@
+"""The tasks of the simple path, from submission to result: what to do with offers, reports and losses.
+
+Plain state: session events and wishes go in, actions come out; the framework's shell carries them out. A *job* is one
+submitted task until its result; an *attempt* is one launch of it, under an id of its own. Of one job at most one
+attempt waits, is being launched or runs; only an attempt on an agent that stays unreachable is replaced while nobody
+knows whether it still runs, and it is killed then.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, unique
+from typing import Final
+
+from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
+from fairlead_proto.tasks import TaskStatus, TaskUsage
+from fairlead_sdk.calls import Demand, Launch
+from fairlead_sdk.demand import DemandBook
+from fairlead_sdk.errors import FairleadError, Refused
+from fairlead_sdk.events import (
+    AcceptItem,
+    AcceptResult,
+    CallCode,
+    Connected,
+    DemandAnswered,
+    Event,
+    Heartbeat,
+    Offer,
+    OffersReceived,
+    Rejection,
+    StatusReceived,
+)
+from fairlead_sdk.refusals import call_failure, infeasible_error
+from fairlead_sdk.task import Task, TaskResult
+
+MISFITS_MAX: Final = 10
+"""Times a task may be found not to fit an offer made for it. Once is a race; ten times is a disagreement about amounts."""
+
+INFEASIBLE_PATIENCE_MS: Final = 60_000
+"""How long a demand that could be met before may be refused as infeasible: its only agent may be restarting."""
+
+
+@unique
+class Phase(Enum):
+    """Where a job's current attempt is."""
+
+    WAITING = "WAITING"
+    ASKED = "ASKED"
+    LIVE = "LIVE"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    job_id: str
+    task: Task
+    submitted_ms: int
+    attempt_id: str
+    class_id: str = ""
+    phase: Phase = Phase.WAITING
+    retries_left: int
+    failures_left: int
+    attempt: int = 1
+    launches: int = 0
+    misfits: int = 0
+    agent_id: str = ""
+    state: TaskState = TaskState.STAGING
+    started_ms: int = 0
+    kill_wanted: bool = False
+    unreachable_until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ending:
+    """What is reported of a job's last attempt."""
+
+    state: TaskState
+    reason: Reason = Reason.NONE
+    message: str = ""
+    timestamp_ms: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    usage: TaskUsage | None = None
+
+
+def _ending(status: TaskStatus) -> _Ending:
+    return _Ending(
+        state=status.state,
+        reason=status.reason,
+        message=status.message,
+        timestamp_ms=status.timestamp_ms,
+        exit_code=status.exit_code,
+        signal=status.signal,
+        usage=status.usage,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOffer:
+    """Accept this offer for these attempts."""
+
+    offer: Offer
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Decline these offers: nothing here needs them."""
+
+    offer_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndTasks:
+    """Kill these attempts."""
+
+    task_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobMoved:
+    """A job's current attempt runs, or waits again."""
+
+    job_id: str
+    is_running: bool
+    is_retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """A job is over: its result, or why there is none."""
+
+    job_id: str
+    outcome: TaskResult | FairleadError
+
+
+Action = TakeOffer | GiveBack | EndTasks | JobMoved | JobEnded
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """Since when each class, once accepted, is refused as infeasible; and which were ever accepted."""
+
+    proven: dict[str, None] = field(default_factory=dict)
+    since_ms: dict[str, int] = field(default_factory=dict)
+
+
+class Workload:
+    """All jobs of one framework that are not over."""
+
+    def __init__(self, *, unreachable_timeout_ms: int) -> None:
+        self._unreachable_timeout_ms = unreachable_timeout_ms
+        self._book = DemandBook()
+        self._jobs: dict[str, _Job] = {}
+        self._by_attempt: dict[str, _Job] = {}
+        self._unreachable: dict[str, _Job] = {}
+        self._refusals = _Refusals()
+        self._demand_changed = False
+
+    # --- wishes --------------------------------------------------------------------------------------------------
+
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._jobs
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def submit(self, job_id: str, task: Task, *, unix_ms: int) -> None:
+        """Take a job on.
+
+        Raises:
+            ValueError: a job with this id is not over yet.
+        """
+        if job_id in self._jobs:
+            raise ValueError(f"task_id: expected one that is not in use, got {job_id!r}")
+        job = _Job(
+            job_id=job_id,
+            task=task,
+            submitted_ms=unix_ms,
+            attempt_id=job_id,
+            retries_left=task.retries,
+            failures_left=task.retry_failed,
+        )
+        self._jobs[job_id] = job
+        self._by_attempt[job_id] = job
+        self._wait(job)
+
+    def kill(self, job_ids: Iterable[str]) -> list[Action]:
+        """End these jobs; those that are over are left out. Each still ends with a result of its own."""
+        actions: list[Action] = []
+        to_end: list[str] = []
+        for job in [self._jobs[job_id] for job_id in job_ids if job_id in self._jobs]:
+            job.kill_wanted = True
+            if job.phase is Phase.WAITING:
+                self._book.remove(job.attempt_id, job.class_id)
+                self._demand_changed = True
+                actions.append(self._end_killed(job))
+            else:
+                to_end.append(job.attempt_id)
+        return [*actions, EndTasks(tuple(to_end))] if to_end else actions
+
+    def fail_all(self, error: FairleadError) -> list[Action]:
+        """End every job without a result: the session is over."""
+        self._book = DemandBook()
+        return [self._end(job, error) for job in list(self._jobs.values())]
+
+    def state_of(self, job_id: str) -> tuple[Phase, TaskState] | None:
+        """Where a job is, with the task state last heard of; None if it is over."""
+        job = self._jobs.get(job_id)
+        return None if job is None else (job.phase, job.state)
+
+    def task_of(self, job_id: str) -> Task:
+        """The task of a job that is not over."""
+        return self._jobs[job_id].task
+
+    def take_demand(self) -> tuple[Demand, ...] | None:
+        """The demand to announce, if it differs from the last one taken in more than launches."""
+        if not self._demand_changed:
+            return None
+        self._demand_changed = False
+        return self._book.classes()
+
+    # --- what happened -------------------------------------------------------------------------------------------
+
+    def step(self, event: Event, now_ms: int) -> list[Action]:
+        """What to do now that this happened."""
+        match event:
+            case StatusReceived():
+                return self._on_status(event.status, now_ms)
+            case OffersReceived():
+                return self._on_offers(event.offers)
+            case AcceptResult():
+                return [action for item in event.items for action in self._on_accept_item(item)]
+            case DemandAnswered():
+                return self._on_demand_answered(event, now_ms)
+            case Heartbeat():
+                # No timer of its own: what is refreshed here is shown to people, or has waited for seconds already.
+                if self._book.resume_all() or self._book.is_stale:
+                    self._demand_changed = True
+                return []
+            case Connected():
+                return self._repeat_kills() if event.resumed else []
+            case _:
+                return []
+
+    def next_deadline_ms(self) -> int | None:
+        """When ``expire`` has something to do; None if nothing waits for time to pass."""
+        deadlines = (job.unreachable_until_ms for job in self._unreachable.values())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def expire(self, now_ms: int) -> list[Action]:
+        """Replace the attempts whose agents stayed unreachable too long."""
+        due = [
+            job
+            for job in self._unreachable.values()
+            if job.unreachable_until_ms is not None and job.unreachable_until_ms <= now_ms
+        ]
+        actions: list[Action] = []
+        for job in due:
+            actions.append(EndTasks((job.attempt_id,)))
+            status = _Ending(state=TaskState.UNREACHABLE, message="its agent stayed unreachable")
+            actions.extend(self._retry_or_end(job, status))
+        return actions
+
+    def _on_offers(self, offers: Iterable[Offer]) -> list[Action]:
+        actions: list[Action] = []
+        unneeded: list[str] = []
+        for offer in offers:
+            launches = self._book.take(offer.class_id, offer.unit, offer.units)
+            if not launches:
+                unneeded.append(offer.offer_id)
+                continue
+            for launch in launches:
+                job = self._by_attempt[launch.task_id]
+                job.phase = Phase.ASKED
+                job.agent_id = offer.agent_id
+            actions.append(TakeOffer(offer, tuple(launches)))
+        return [*actions, GiveBack(tuple(unneeded))] if unneeded else actions
+
+    def _on_accept_item(self, item: AcceptItem) -> list[Action]:
+        job = self._by_attempt.get(item.task_id)
+        if job is None or job.phase is not Phase.ASKED:
+            return []
+        if item.launched:
+            job.phase = Phase.LIVE
+            job.launches += 1
+            moved = JobMoved(job.job_id, is_running=True)
+            return [moved, EndTasks((job.attempt_id,))] if job.kill_wanted else [moved]
+        if job.kill_wanted:
+            return [self._end_killed(job)]
+        if item.rejection in (Rejection.NO_FIT, Rejection.UNAUTHORIZED):
+            job.misfits += 1
+        if item.rejection is Rejection.INVALID or job.misfits >= MISFITS_MAX:
+            view = _Ending(state=TaskState.ERROR, reason=Reason.INVALID_TASK, message=item.detail)
+            return [self._end_with(job, view)]
+        self._wait(job, again=True)
+        return []
+
+    def _on_status(self, status: TaskStatus, now_ms: int) -> list[Action]:
+        job = self._by_attempt.get(status.task_id)
+        if job is None or job.phase is Phase.WAITING:
+            return []
+        came_back = job.unreachable_until_ms is not None
+        job.state = status.state
+        job.agent_id = status.agent_id or job.agent_id
+        if is_terminal(status.state):
+            return self._retry_or_end(job, _ending(status))
+        if status.state is TaskState.UNREACHABLE:
+            if not came_back:
+                job.unreachable_until_ms = now_ms + self._unreachable_timeout_ms
+                self._unreachable[job.attempt_id] = job
+            return []
+        self._forget_unreachable(job)
+        if status.state is TaskState.RUNNING and not job.started_ms:
+            job.started_ms = status.timestamp_ms
+        repeated = status.state is not TaskState.KILLING and (
+            came_back or status.reason is Reason.RECONCILIATION
+        )
+        return [EndTasks((job.attempt_id,))] if job.kill_wanted and repeated else []
+
+    def _on_demand_answered(self, event: DemandAnswered, now_ms: int) -> list[Action]:
+        refusals = self._refusals
+        infeasible = {item.class_id: item for item in event.result.infeasible}
+        if event.result.code is CallCode.OK:
+            refusals.proven.update(dict.fromkeys(self._book.class_ids()))
+            refusals.since_ms.clear()
+            return []
+        self._demand_changed = True
+        failure = call_failure(event.result)
+        assert failure is not None, f"a refusal without an error: {event.result}"
+        if not infeasible:
+            return self._fail_classes(dict.fromkeys(self._book.class_ids(), failure))
+        hopeless: dict[str, Refused] = {}
+        for class_id, item in infeasible.items():
+            since_ms = refusals.since_ms.setdefault(class_id, now_ms)
+            if class_id in refusals.proven and now_ms - since_ms < INFEASIBLE_PATIENCE_MS:
+                self._book.suspend(class_id)
+            else:
+                hopeless[class_id] = infeasible_error(item)
+                del refusals.since_ms[class_id]
+        return self._fail_classes(hopeless)
+
+    def _repeat_kills(self) -> list[Action]:
+        again = tuple(
+            job.attempt_id for job in self._jobs.values() if job.kill_wanted and job.phase is Phase.LIVE
+        )
+        return [EndTasks(again)] if again else []
+
+    # --- one job -------------------------------------------------------------------------------------------------
+
+    def _wait(self, job: _Job, *, again: bool = False) -> None:
+        job.phase = Phase.WAITING
+        job.class_id = self._book.add(job.attempt_id, job.task, again=again)
+        self._demand_changed = True
+
+    def _retry_or_end(self, job: _Job, status: _Ending) -> list[Action]:
+        self._forget_unreachable(job)
+        is_loss = status.state in RETRIABLE or status.state is TaskState.UNREACHABLE
+        is_failure = status.state is TaskState.FAILED
+        left = job.retries_left if is_loss else job.failures_left if is_failure else 0
+        if job.kill_wanted or not left:
+            return [self._end_with(job, status)]
+        if is_loss:
+            job.retries_left -= 1
+        else:
+            job.failures_left -= 1
+        was_running = job.phase is Phase.LIVE
+        del self._by_attempt[job.attempt_id]
+        job.attempt += 1
+        job.attempt_id = f"{job.job_id}.{job.attempt}"
+        job.started_ms = 0
+        job.state = TaskState.STAGING
+        self._by_attempt[job.attempt_id] = job
+        self._wait(job, again=True)
+        return [JobMoved(job.job_id, is_running=False, is_retry=True)] if was_running else []
+
+    def _end_killed(self, job: _Job) -> JobEnded:
+        view = _Ending(
+            state=TaskState.KILLED, reason=Reason.KILLED_BY_FRAMEWORK, message="killed before it was launched"
+        )
+        return self._end_with(job, view)
+
+    def _end_with(self, job: _Job, status: _Ending) -> JobEnded:
+        result = TaskResult(
+            task=job.task,
+            task_id=job.attempt_id,
+            state=status.state,
+            exit_code=status.exit_code,
+            signal=status.signal,
+            reason=status.reason,
+            message=status.message,
+            agent_id=job.agent_id,
+            usage=status.usage,
+            attempts=job.launches,
+            submitted_ms=job.submitted_ms,
+            started_ms=job.started_ms,
+            finished_ms=status.timestamp_ms,
+        )
+        return self._end(job, result)
+
+    def _end(self, job: _Job, outcome: TaskResult | FairleadError) -> JobEnded:
+        self._forget_unreachable(job)
+        del self._jobs[job.job_id]
+        del self._by_attempt[job.attempt_id]
+        return JobEnded(job.job_id, outcome)
+
+    def _fail_classes(self, failures: Mapping[str, FairleadError]) -> list[Action]:
+        actions: list[Action] = []
+        for class_id, error in failures.items():
+            for attempt_id in self._book.waiting_ids(class_id):
+                self._book.remove(attempt_id, class_id)
+                actions.append(self._end(self._by_attempt[attempt_id], error))
+        return actions
+
+    def _forget_unreachable(self, job: _Job) -> None:
+        job.unreachable_until_ms = None
+        self._unreachable.pop(job.attempt_id, None)
