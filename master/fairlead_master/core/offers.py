@@ -141,7 +141,8 @@ def _answer_without_offer(
     if isinstance(task, InvalidTask):
         return LaunchAnswer(task.task_id, Rejection.INVALID, task.detail)
     known = master.find_task((framework.framework_id, task.task_id))
-    if known is not None and known.offer_id == offer_id:
+    if known is not None and known.offer_id in (offer_id, None):
+        # None: an agent brought it from before this master started, and with which offer nobody knows any more.
         return LaunchAnswer(task.task_id)
     offer = master.offers.get(offer_id)
     if offer is not None:
