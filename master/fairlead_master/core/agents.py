@@ -22,6 +22,8 @@ from fairlead_proto.ids import AgentId
 from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
 from fairlead_proto.tasks import RunningTask, TaskStatus
 
+_ADDED_ATTRIBUTES = ("hostname", "agent_id")
+
 
 def agent_connected(master: Master, event: AgentConnected, now_ms: int) -> None:
     """Admit an agent, or welcome one back, and settle what became of its tasks."""
@@ -29,8 +31,13 @@ def agent_connected(master: Master, event: AgentConnected, now_ms: int) -> None:
     if refusal is not None:
         master.out.append(EndAgentSession(session=event.session, code=refusal[0], detail=refusal[1]))
         return
+    was_known = event.agent_id in master.agents
     agent = _known_or_new(master, event)
     _open_session(master, agent, event, now_ms)
+    if was_known:
+        _adopt_all(master, agent, event, now_ms)
+    else:
+        _end_all(master, agent, event)
     _settle_tasks(master, agent, event, now_ms)
     _judge_capacity(master, agent)
     if not master.recovering and master.recovery_until_ms is not None:
@@ -89,7 +96,9 @@ def _known_or_new(master: Master, event: AgentConnected) -> Agent:
                 agent_id=agent_id,
                 hostname=event.hostname,
                 total=event.total,
-                attributes=tuple(sorted(event.attributes.items())),
+                attributes=tuple(
+                    sorted(item for item in event.attributes.items() if item[0] not in _ADDED_ATTRIBUTES)
+                ),
             )
         )
     return agent
@@ -107,6 +116,7 @@ def _open_session(master: Master, agent: Agent, event: AgentConnected, now_ms: i
     agent.clock_skew_ms = event.agent_time_ms - now_ms if event.agent_time_ms else 0
     agent.registered_ms = now_ms
     agent.deadline_ms = None
+    agent.has_registered = True
     master.agents_away.pop(agent.agent_id, None)
     master.recovering.pop(agent.agent_id, None)
     master.agent_by_session[event.session] = agent
@@ -120,12 +130,25 @@ def _open_session(master: Master, agent: Agent, event: AgentConnected, now_ms: i
     master.out.append(ConfirmAgent(session=event.session, agent_id=agent.agent_id))
 
 
-def _settle_tasks(master: Master, agent: Agent, event: AgentConnected, now_ms: int) -> None:
-    reported = {task.key for task in event.tasks}
-    # Adoption comes first, or a report on a task launched before this master started would be nobody's. Then the ends
-    # the agent could not deliver: they explain why a task is not among the running ones.
+def _adopt_all(master: Master, agent: Agent, event: AgentConnected, now_ms: int) -> None:
     for running in event.tasks:
         _settle_reported(master, agent, running, now_ms)
+
+
+def _end_all(master: Master, agent: Agent, event: AgentConnected) -> None:
+    """End what an agent nobody knows brings along.
+
+    An agent is written down before it is told its id, so this one was forgotten: its tasks are GONE, which is final, and
+    others may run in their place. Or it comes from another cluster.
+    """
+    for running in event.tasks:
+        _end_unwanted(master, agent, running, Reason.AGENT_REMOVED)
+
+
+def _settle_tasks(master: Master, agent: Agent, event: AgentConnected, now_ms: int) -> None:
+    reported = {task.key for task in event.tasks}
+    # Adoption came first, or a report on a task launched before this master started would be nobody's. Now the ends
+    # the agent could not deliver: they explain why a task is not among the running ones.
     tasks.take_reports(master, agent, event.unacknowledged, now_ms)
     for task in list(agent.tasks.values()):
         if task.key not in reported:
@@ -133,30 +156,36 @@ def _settle_tasks(master: Master, agent: Agent, event: AgentConnected, now_ms: i
 
 
 def _settle_reported(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> None:
-    assert agent.session is not None, "tasks are settled within a session"
     task = master.find_task(running.key)
-    framework = master.frameworks.get(running.framework_id)
-    if task is not None and is_terminal(task.state):
-        is_unwanted, reason = True, Reason.UNKNOWN_TASK
-    else:
-        is_unwanted, reason = framework is None, Reason.FRAMEWORK_REMOVED
-    if is_unwanted or is_terminal(running.state) or (task is not None and task.agent_id != agent.agent_id):
-        master.out.append(
-            KillTask(
-                session=agent.session,
-                framework_id=running.framework_id,
-                task_id=running.spec.task_id,
-                grace_period_ms=0,
-                reason=reason,
-            )
-        )
+    if running.framework_id not in master.frameworks:
+        _end_unwanted(master, agent, running, Reason.FRAMEWORK_REMOVED)
+        return
+    is_over = is_terminal(running.state) or (task is not None and is_terminal(task.state))
+    if is_over or (task is not None and task.agent_id != agent.agent_id):
+        _end_unwanted(master, agent, running, Reason.UNKNOWN_TASK)
         return
     if task is None:
         task = _adopt(master, agent, running, now_ms)
-    elif running.state is not task.state and can_move(task.state, running.state):
+        if agent.state is AgentState.UNREACHABLE:
+            _tell_returned(master, task, running.state, now_ms)
+    elif task.state is TaskState.UNREACHABLE and can_move(task.state, running.state):
         _resume(master, task, running, now_ms)
+    # Any other move comes with its own status, which is unacknowledged as long as this master has not seen it.
     if task.kill_reason is not None:
         tasks.send_kill(master, task, now_ms)
+
+
+def _end_unwanted(master: Master, agent: Agent, running: RunningTask, reason: Reason) -> None:
+    assert agent.session is not None, "tasks are settled within a session"
+    master.out.append(
+        KillTask(
+            session=agent.session,
+            framework_id=running.framework_id,
+            task_id=running.spec.task_id,
+            grace_period_ms=0,
+            reason=reason,
+        )
+    )
 
 
 def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> Task:
@@ -185,22 +214,28 @@ def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> T
 
 
 def _resume(master: Master, task: Task, running: RunningTask, now_ms: int) -> None:
-    """The agent says where the task is now; news for its framework if it was thought unreachable."""
-    was_unreachable = task.state is TaskState.UNREACHABLE
-    status = TaskStatus(
+    """A task that was thought unreachable is where the agent says."""
+    status = _returned(task, running.state, now_ms)
+    tasks.apply(master, task, status, now_ms)
+    tasks.forward(master, master.frameworks[task.framework_id], [status])
+
+
+def _tell_returned(master: Master, task: Task, state: TaskState, now_ms: int) -> None:
+    """A reconciliation may have called the task unreachable."""
+    tasks.forward(master, master.frameworks[task.framework_id], [_returned(task, state, now_ms)])
+
+
+def _returned(task: Task, state: TaskState, now_ms: int) -> TaskStatus:
+    return TaskStatus(
         framework_id=task.framework_id,
         task_id=task.task_id,
         agent_id=task.agent_id,
         sequence=0,
-        state=running.state,
-        reason=Reason.AGENT_RETURNED if was_unreachable else Reason.NONE,
-        message=f"agent {task.agent_id} is back with the task" if was_unreachable else "",
+        state=state,
+        reason=Reason.AGENT_RETURNED,
+        message=f"agent {task.agent_id} is back with the task",
         timestamp_ms=now_ms,
     )
-    tasks.apply(master, task, status, now_ms)
-    framework = master.frameworks.get(task.framework_id)
-    if framework is not None:
-        tasks.forward(master, framework, [status])
 
 
 def _settle_absent(master: Master, agent: Agent, task: Task, now_ms: int) -> None:
@@ -304,10 +339,15 @@ def _give_up(master: Master, agent: Agent, now_ms: int) -> None:
             agent_id=agent.agent_id,
             hostname=agent.hostname,
             total=agent.total,
-            attributes=tuple(sorted(agent.attributes.items())),
+            attributes=_own_attributes(agent),
             is_away=True,
         )
     )
+
+
+def _own_attributes(agent: Agent) -> tuple[tuple[str, str], ...]:
+    """What the agent itself named; the master adds the two others to every agent."""
+    return tuple(sorted(item for item in agent.attributes.items() if item[0] not in _ADDED_ATTRIBUTES))
 
 
 def _uncharge(master: Master, agent: Agent) -> None:

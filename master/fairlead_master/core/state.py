@@ -131,6 +131,8 @@ class Agent:
     offers: dict[OfferId, "Offer"] = field(default_factory=dict)
     is_charged: bool = False
     """Whether its tasks count in the allocator; not while it is unreachable."""
+    has_registered: bool = False
+    """With this master; before it has, nobody knows which tasks it runs."""
 
     @property
     def is_connected(self) -> bool:
