@@ -16,9 +16,9 @@ PATIENCE_S = 10.0
 """How long an expected message may take: never the claim of a test, only its end when it fails."""
 
 
-def resources(cpus: float = 1, mem_gib: float = 1, **others: int) -> types_pb2.Resources:
+def resources(cpus: float = 1, mem_gib: float = 1) -> types_pb2.Resources:
     """An amount in everyday units."""
-    return types_pb2.Resources(cpus_milli=int(cpus * 1000), mem_bytes=int(mem_gib * GIB), **others)
+    return types_pb2.Resources(cpus_milli=int(cpus * 1000), mem_bytes=int(mem_gib * GIB))
 
 
 @asynccontextmanager

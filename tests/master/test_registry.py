@@ -86,8 +86,8 @@ def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         framework_id=FrameworkId("f1-9"),
         name="x",
         role=Role("r"),
-        principal=None,
-        failover_timeout_ms=1,  # type: ignore[arg-type]  # the fault under test
+        principal=None,  # type: ignore[arg-type]  # the fault under test
+        failover_timeout_ms=1,
     )
 
     with pytest.raises(Exception, match="NOT NULL"):

@@ -212,7 +212,7 @@ async def test_an_oversized_message_ends_only_its_session(dial: Dial) -> None:
 
 async def test_truncated_bytes_end_only_their_session(dial: Dial, master: MasterServer) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
-        call = channel.stream_stream("/fairlead.v1.FrameworkService/Connect")()
+        call: Any = channel.stream_stream("/fairlead.v1.FrameworkService/Connect")()
         await call.write(b"\x0a\xff\xff\xff")
         code = await asyncio.wait_for(call.code(), PATIENCE_S)
 
