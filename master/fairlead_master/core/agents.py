@@ -256,6 +256,16 @@ def _judge_capacity(master: Master, agent: Agent) -> None:
     master.allocator.set_agent_active(agent.agent_id, covered)
 
 
+def judge_all(master: Master) -> None:
+    """The policy changed, and with it what agents may hold: slots give more than there is, vectors do not."""
+    for agent in master.agents.values():
+        if agent.session is None:
+            continue
+        if not master.allocator.allows_overcommit and min(master.allocator.free(agent.agent_id)) < 0:
+            offers.rescind(master, list(agent.offers.values()), offers.POLICY_CHANGED)
+        _judge_capacity(master, agent)
+
+
 def agent_beat(master: Master, event: AgentBeat, _now_ms: int) -> None:
     """Take measurements; that the agent is alive, every message says."""
     agent = master.agent_by_session.get(event.session)

@@ -107,7 +107,7 @@ def _admit(master: Master, event: FrameworkConnected, now_ms: int) -> Framework:
 
 def _adopt_weight(master: Master, event: FrameworkConnected) -> None:
     """A framework may bring a weight for a role that has none; an operator's word is not overridden."""
-    if event.weight is None or event.role in master.weights:
+    if event.weight is None or event.role in master.weights or not master.has_room_for_weight(event.role):
         return
     weight = Weight(event.weight)
     master.weights[event.role] = weight

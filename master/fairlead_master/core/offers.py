@@ -27,6 +27,7 @@ USED = "it was used"
 DECLINED = "it was declined"
 LEASE_ENDED = "its lease ended"
 AGENT_LEFT = "its agent left"
+POLICY_CHANGED = "the policy changed and its agent is too full"
 
 
 def next_cycle_ms(master: Master, now_ms: int) -> int | None:

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from fairlead_master.allocation import placement, policies
-from fairlead_master.core import frameworks, tasks
+from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
+from fairlead_master.core import agents, frameworks, tasks
 from fairlead_master.core.actions import AnswerOperator, CallCode, KillOutcome, StorePolicy, StoreWeight
 from fairlead_master.core.events import OperatorKillAsked, OperatorTeardownAsked, PolicySet, WeightSet
 from fairlead_master.core.state import FrameworkState, Master, Task
@@ -83,6 +84,10 @@ def operator_teardown_asked(master: Master, event: OperatorTeardownAsked, now_ms
 
 def weight_set(master: Master, event: WeightSet, _now_ms: int) -> None:
     """Give a role its weight, now and after a restart."""
+    if not master.has_room_for_weight(event.role):
+        error = f"weights: expected at most {WEIGHTS_MAX} roles with one, got another for {event.role}"
+        master.out.append(AnswerOperator(request=event.request, code=CallCode.LIMIT, error=error))
+        return
     master.weights[event.role] = event.weight
     master.allocator.set_weight(event.role, event.weight)
     master.out.append(StoreWeight(role=event.role, weight=event.weight))
@@ -91,7 +96,7 @@ def weight_set(master: Master, event: WeightSet, _now_ms: int) -> None:
 
 
 def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
-    """Allocate differently from now on; tasks and offers stay as they are."""
+    """Allocate differently from now on; tasks stay as they are, and so do offers that the agents have room for."""
     now = master.settings.allocation
     wanted = replace(
         now,
@@ -105,6 +110,7 @@ def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
         return
     master.settings = replace(master.settings, allocation=wanted)
     master.allocator.configure(wanted, now_ms)
+    agents.judge_all(master)
     master.out.append(
         StorePolicy(
             policy=wanted.policy,

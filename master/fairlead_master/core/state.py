@@ -12,6 +12,7 @@ from enum import Enum, unique
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import Action
 from fairlead_master.core.settings import CoreSettings
@@ -207,6 +208,10 @@ class Master:
         """Record a change for watchers."""
         self.version += 1
         self.changes.append((self.version, kind, identity, what))
+
+    def has_room_for_weight(self, role: Role) -> bool:
+        """Whether the role's weight can be kept: it has one already, or there are not too many."""
+        return role in self.weights or len(self.weights) < WEIGHTS_MAX
 
     def find_task(self, key: TaskKey) -> Task | None:
         """A live task, else one of the remembered finished ones."""
