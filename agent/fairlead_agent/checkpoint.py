@@ -89,7 +89,6 @@ class Checkpoint:
         """Wait until everything appended is on disk. Blocks."""
         os.fdatasync(self._file)
 
-    @property
     def is_long(self) -> bool:
         """Whether ``compact`` is worth its cost."""
         return self._size_bytes > max(COMPACT_BYTES_MIN, 2 * self._compacted_bytes)

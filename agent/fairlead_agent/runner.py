@@ -175,7 +175,7 @@ class Runner:
                 await asyncio.sleep(JOURNAL_PAUSE_S)
         if any(checkpoint.is_durable for checkpoint in checkpoints):
             await asyncio.to_thread(self._journal.sync)
-        if self._journal.is_long:
+        if self._journal.is_long():
             await self._compact()
         for record in records:
             self._log_record(record)

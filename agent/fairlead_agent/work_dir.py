@@ -69,7 +69,8 @@ class WorkDir:
         To be called while no task is being started: a start makes both directories and must find the first one.
         """
         keys: list[TaskKey] = []
-        for directory in sorted((self.path / "sandboxes").iterdir()):
+        directories = [entry for entry in (self.path / "sandboxes").iterdir() if entry.is_dir()]
+        for directory in sorted(directories):
             names = sorted(sandbox.name for sandbox in directory.iterdir())
             keys += [(FrameworkId(directory.name), TaskId(name)) for name in names]
             if not names:
@@ -85,7 +86,7 @@ class WorkDir:
         failures = []
         for key in keys:
             try:
-                shutil.rmtree(self.sandbox(key))
+                _remove_tree(self.sandbox(key))
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -101,3 +102,15 @@ class WorkDir:
         """Give up the lock."""
         with contextlib.suppress(OSError):
             os.close(self._lock)
+
+
+def _remove_tree(path: Path) -> None:
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        # A task may close its own directories, which as the same user we can open again.
+        for directory, _, _ in os.walk(path):
+            for entry in os.scandir(directory):
+                if entry.is_dir(follow_symlinks=False):
+                    os.chmod(entry.path, 0o700)
+        shutil.rmtree(path)

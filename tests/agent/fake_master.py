@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import grpc.aio
 
@@ -37,7 +37,7 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         self._server: grpc.aio.Server | None = None
         self._requests = 0
 
-    async def __aenter__(self) -> "FakeMaster":
+    async def __aenter__(self) -> Self:
         await self.listen()
         return self
 
@@ -58,7 +58,7 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
             await self._server.stop(grace=None)
             self._server = None
 
-    async def Session(self, _requests: Any, context: Any) -> None:
+    async def Session(self, _requests: Any, context: Any) -> None:  # noqa: N802 - named by the schema
         self._outgoing = asyncio.Queue()
         reader = asyncio.create_task(self._read(context))
         try:

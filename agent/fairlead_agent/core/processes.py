@@ -71,12 +71,12 @@ def start_process(step: Step, event: ProcessStarted) -> None:
         step.do(KillProcess(key=event.key))
         return
     step.state.deadlines.cancel(Due.SLOW_START, task.key)
-    if task.started_ms is None:
-        task.started_ms = step.now_ms
     if task.state is TaskState.STARTING:
         move(step, task, TaskState.RUNNING)
-    if task.spec.max_runtime_ms and task.kill is None:
-        step.state.deadlines.set(Due.RUNTIME, task.started_ms + task.spec.max_runtime_ms, task.key)
+    if task.spec.max_runtime_ms and task.state is TaskState.RUNNING:
+        assert task.latest is not None, f"task {task.key}: runs without having said so"
+        started_ms = task.latest.timestamp_ms
+        step.state.deadlines.set(Due.RUNTIME, started_ms + task.spec.max_runtime_ms, task.key)
 
 
 def end_process(step: Step, event: ProcessExited | ProcessStartFailed) -> None:

@@ -8,7 +8,7 @@ from fairlead_agent.core import limits
 from fairlead_agent.core.actions import CloseSession, ConfirmSession, LeaveCluster, SendRegistration
 from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.events import RefusalCode, Registered, RegistrationRefused
-from fairlead_agent.core.statuses import readdress, schedule_resend
+from fairlead_agent.core.statuses import schedule_resend
 from fairlead_agent.core.step import Step
 from fairlead_proto.tasks import RunningTask
 
@@ -74,7 +74,6 @@ def register(step: Step, event: Registered) -> None:
         return
     if event.agent_id != state.agent_id:
         state.agent_id = event.agent_id
-        readdress(state, event.agent_id)
         step.write_identity()
     state.is_registered = True
     step.do(ConfirmSession(agent_id=state.agent_id))

@@ -18,7 +18,7 @@ from fairlead_agent.core.sandboxes import add_sandbox
 from fairlead_agent.core.state import AgentSettings, AgentState, LiveTask, Outbox
 from fairlead_agent.core.statuses import remember
 from fairlead_agent.core.step import identity_of
-from fairlead_proto.task_state import TaskState, is_terminal
+from fairlead_proto.task_state import is_terminal
 from fairlead_proto.tasks import TaskStatus
 
 
@@ -70,8 +70,6 @@ def _restore_status(state: AgentState, status: TaskStatus) -> None:
         return
     task.state = status.state
     task.latest = status
-    if status.state is TaskState.RUNNING:
-        task.started_ms = status.timestamp_ms
 
 
 def _restore_end(state: AgentState, status: TaskStatus) -> None:

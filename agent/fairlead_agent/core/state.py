@@ -48,8 +48,6 @@ class LiveTask:
     state: TaskState = TaskState.STARTING
     """STAGING is the master's: whatever is here has arrived."""
     latest: TaskStatus | None = None
-    started_ms: int | None = None
-    """When its process was first seen running."""
     is_ordered: bool = False
     """StartProcess was given."""
     kill: Kill | None = None

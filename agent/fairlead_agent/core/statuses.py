@@ -5,14 +5,12 @@ acknowledgement of a number covers all before it. The pause doubles from ``RESEN
 each task by itself, and starts anew with every session.
 """
 
-from dataclasses import replace
-
 from fairlead_agent.core import limits
 from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.records import StatusesAccepted, StatusMade
 from fairlead_agent.core.state import AgentState, LiveTask, Outbox
 from fairlead_agent.core.step import Step
-from fairlead_proto.ids import AgentId, TaskKey
+from fairlead_proto.ids import TaskKey
 from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 
@@ -146,10 +144,3 @@ def remember(state: AgentState, key: TaskKey, history_count_max: int) -> None:
     if len(state.history) > history_count_max:
         forgotten, _ = state.history.popitem(last=False)
         del state.over[forgotten]
-
-
-def readdress(state: AgentState, agent_id: AgentId) -> None:
-    """Put the agent's new id into what is unacknowledged: acknowledgements find their way back by it."""
-    for outbox in state.outboxes.values():
-        outbox.statuses = [replace(status, agent_id=agent_id) for status in outbox.statuses]
-    state.held = [replace(status, agent_id=agent_id) for status in state.held]

@@ -10,6 +10,8 @@ from tests.agent.builders import (
     Driver,
     a_key,
     a_kill,
+    a_launch,
+    a_registered_agent,
     a_running_agent,
     a_start,
     a_status,
@@ -122,9 +124,8 @@ def test_repeated_end_is_forgotten_and_not_reported() -> None:
 
 
 def test_kill_before_a_start_that_fails_is_killed() -> None:
-    agent = a_running_agent("t1")
-    agent.machine.state.live[a_key()].started_ms = None
-    agent.step(a_kill())
+    agent = a_registered_agent()
+    agent.step(a_launch(), a_kill())
 
     agent.step(ProcessStartFailed(key=a_key(), reason=Reason.SANDBOX_FAILED, message="disk full"))
 

@@ -1,0 +1,86 @@
+"""The work directory belongs to one agent at a time."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fairlead_agent.work_dir import WorkDir, WorkDirUnusable
+from tests.agent.builders import a_key
+
+
+def test_second_agent_is_refused_and_told_by_whom(tmp_path: Path) -> None:
+    first = WorkDir.open(tmp_path / "work")
+
+    with pytest.raises(WorkDirUnusable) as raised:
+        WorkDir.open(tmp_path / "work")
+
+    assert (
+        str(raised.value)
+        == f"work directory {tmp_path}/work: in use by another agent (process {os.getpid()})"
+    )
+    first.close()
+    WorkDir.open(tmp_path / "work").close()
+
+
+def test_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(WorkDirUnusable, match="file/work: cannot be written: Not a directory"):
+        WorkDir.open(tmp_path / "file" / "work")
+
+
+def test_sandboxes_are_found_and_empty_frameworks_tidied(tmp_path: Path) -> None:
+    work_dir = WorkDir.open(tmp_path)
+    for key in (a_key("t2", "f1"), a_key("t1", "f1"), a_key("t1", "f2")):
+        work_dir.sandbox(key).mkdir(parents=True)
+    (tmp_path / "sandboxes" / "f3").mkdir()
+
+    assert work_dir.find_sandboxes() == [a_key("t1", "f1"), a_key("t2", "f1"), a_key("t1", "f2")]
+    assert not (tmp_path / "sandboxes" / "f3").exists()
+    work_dir.close()
+
+
+def test_stray_file_among_the_sandboxes_does_no_harm(tmp_path: Path) -> None:
+    work_dir = WorkDir.open(tmp_path)
+    (tmp_path / "sandboxes" / "notes").write_text("")
+
+    assert work_dir.find_sandboxes() == []
+    work_dir.close()
+
+
+def test_removal_takes_everything_but_follows_no_link(tmp_path: Path) -> None:
+    work_dir = WorkDir.open(tmp_path / "work")
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("keep")
+    sandbox = work_dir.sandbox(a_key())
+    (sandbox / "deep").mkdir(parents=True)
+    (sandbox / "deep" / "link").symlink_to(precious)
+    (sandbox / "deep" / "closed").mkdir(mode=0o000)
+
+    assert work_dir.remove_sandboxes([a_key(), a_key("t9")]) == []
+
+    assert not sandbox.exists()
+    assert (precious / "file").read_text() == "keep"
+    work_dir.close()
+
+
+def test_removal_says_what_it_could_not_remove(tmp_path: Path) -> None:
+    work_dir = WorkDir.open(tmp_path)
+    work_dir.sandbox(a_key()).parent.mkdir()
+    work_dir.sandbox(a_key()).write_text("not a directory")
+
+    (failure,) = work_dir.remove_sandboxes([a_key()])
+
+    assert failure == f"{work_dir.sandbox(a_key())}: Not a directory"
+    work_dir.close()
+
+
+def test_sizes_of_the_disk_are_plausible(tmp_path: Path) -> None:
+    work_dir = WorkDir.open(tmp_path)
+
+    total_bytes, free_bytes = work_dir.disk_bytes()
+
+    assert 0 <= free_bytes <= total_bytes
+    work_dir.close()
