@@ -36,28 +36,25 @@ RUN_LIMIT_S: Final = 30.0
 
 _INTRODUCTION: Final = """\
 [bold]Part 1: the example of the paper on dominant resource fairness, live[/bold]
-One agent of 9 CPUs and 18 GB. Framework A has tasks of <1 CPU, 4 GB>, B of <3 CPU, 1 GB>, both more than fit. A begins
-alone; B arrives when A holds all it can. A framework's dominant share is its largest share of any resource: DRF serves
-whoever has the smallest, so both should come to rest at 2/3, with 3 tasks of A and 2 of B."""
+One agent of 9 CPUs and 18 GB. Tasks of framework A need <1 CPU, 4 GB>, those of B <3 CPU, 1 GB>; both have more
+than fit. A begins alone; B arrives when A holds all it can. A framework's dominant share is its largest share of
+any resource: DRF serves whoever has the smallest, so both should come to rest at 2/3, A with 3 tasks and B with 2."""
 
 _COMPARISON: Final = f"""
 [bold]Part 2: one workload under DRF and under slots[/bold]
-30 jobs of four users, as real processes on {NODES} agents of {AGENT}: ana's tasks want CPU, ben's want memory, cleo's are
-small, dan's large. Slot scheduling divides an agent into K equal slots and gives every task one, whatever it needs: with
-slots that hold the largest task the small ones waste theirs; with slots for the average the large ones are promised
-what is not there."""
+Four users on {NODES} agents of {AGENT}, real processes: ana's tasks want CPU, ben's memory, cleo's are small, dan's
+large. Slot scheduling divides an agent into K equal slots and gives every task one, whatever it needs. Slots that
+hold the largest task waste what a small one leaves; slots for the average promise large ones what is not there."""
 
-_MODELLED: Final = """\
-Modelled: each task sleeps for its run time, so amounts are declared and not used, and the CPU and memory that slots promise
-twice hurt nobody here; on real work they are slowed down or killed. Real: offers, launches, processes, statuses, times.
-"""
+_MODELLED: Final = """
+Modelled: each task sleeps for its run time. Amounts are declared and not used, so what slots promise twice hurts
+nobody here; real work would be slowed down or killed. Real: offers, launches, processes, statuses, times.
 
-_NEXT: Final = """\
 Where to look next:
-  fairlead up                              a cluster to play with, and what to try on it
-  fairlead run --cpus 1 --mem 64MiB -n 20 -- sleep 5      tasks from the shell; fairlead shares, fairlead explain
-  fairlead replay --trace FILE --compare drf --compare slots:average      your own trace, as here
-  docs/results/replay-metacentrum.md       a real trace of a grid's users, replayed the same way"""
+  fairlead up                                                        a cluster to play with; it says what to try
+  fairlead run --cpus 1 --mem 64MiB -n 20 -- sleep 5                 tasks from the shell; then: fairlead shares
+  fairlead replay --trace FILE --compare drf --compare slots:average your own trace, compared as here
+  docs/results/replay-metacentrum.md                                 a real trace of a grid's users, replayed"""
 
 
 def run_demo(console: Console | None = None) -> int:
@@ -71,10 +68,10 @@ def run_demo(console: Console | None = None) -> int:
 
 async def demo(console: Console) -> int:
     """Play both parts on this console; see ``run_demo``."""
-    console.print(_INTRODUCTION, highlight=False)
+    console.print(_INTRODUCTION, highlight=False, soft_wrap=True)
     if not await play_example(console):
         return 1
-    console.print(_COMPARISON, highlight=False)
+    console.print(_COMPARISON, highlight=False, soft_wrap=True)
     outcome = await replay(comparison(), console)
     print_comparison(console, outcome)
     return 0 if outcome.is_whole else 1
@@ -111,6 +108,7 @@ async def play_example(console: Console) -> bool:
     console.print(
         f"At rest after {standing.at_s:.1f} s: A holds 12 of 18 GB, B 6 of 9 CPUs, both dominant shares are 2/3.",
         highlight=False,
+        soft_wrap=True,
     )
     return True
 
@@ -130,7 +128,7 @@ def shown_standing(console: Console) -> Iterator[Callable[[Standing], None]]:
         if now != last:
             last = now
             parts = (f"{name}: {tasks} tasks, share {share}" for name, tasks, _, _, share in now)
-            console.print(f"{standing.at_s:5.1f} s  {'   '.join(parts)}", highlight=False)
+            console.print(f"{standing.at_s:5.1f} s  {'   '.join(parts)}", highlight=False, soft_wrap=True)
 
     yield show_line
 
@@ -156,9 +154,9 @@ def print_comparison(console: Console, outcome: ReplayOutcome) -> None:
         f"under drf.\n{average.policy}: a slot is the average task, so {_over(average)} was promised beyond what "
         "its agent has; under drf nothing ever is.",
         highlight=False,
+        soft_wrap=True,
     )
-    console.print(_MODELLED, highlight=False)
-    console.print(_NEXT, highlight=False)
+    console.print(_MODELLED, highlight=False, soft_wrap=True)
 
 
 def _cpus(report: FairnessReport) -> str:

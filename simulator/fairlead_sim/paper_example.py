@@ -14,8 +14,7 @@ from fractions import Fraction
 from typing import Final
 
 from fairlead_proto.resources import CPUS, MEM
-from fairlead_sdk.framework import Framework
-from fairlead_sdk.task import Task
+from fairlead_sdk import Framework, Task
 from fairlead_sim.cluster_watch import ClusterWatch
 from fairlead_sim.records import RoleSample
 from fairlead_sim.sleep_tasks import SLEEP

@@ -9,7 +9,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from rich.console import Console
 
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sdk.clock import LoopClock
-from fairlead_sdk.errors import Refused
+from fairlead_sdk.errors import MasterUnreachable, Refused
 from fairlead_sim.cluster_watch import AgentView, ClusterWatch
 from fairlead_sim.plan import ReplayPlan, plan_replay, slots_for_largest, slots_on_average
 from fairlead_sim.records import RunRecord
@@ -154,7 +154,9 @@ async def _run_all(
                 await asyncio.to_thread(write_run, settings.out, run)
     finally:
         if settings.master is not None:
-            await watch.set_policy(before)
+            # What went wrong before says more than a master that is not there to be set right.
+            with suppress(MasterUnreachable):
+                await watch.set_policy(before)
     return runs
 
 
@@ -196,6 +198,7 @@ def describe_plan(console: Console, plan: ReplayPlan, rule: ScalingRule, jobs: l
         f"{counts.floored} run times raised to {rule.duration_floor_ms} ms ({added:.2%} more work); "
         f"{counts.gang_tasks} tasks of bundles run independently",
         highlight=False,
+        soft_wrap=True,
     )
 
 

@@ -32,7 +32,7 @@ def shown_progress(console: Console, policy: str) -> Iterator[ShowProgress]:
         nonlocal last_ms
         if final or progress.elapsed_ms - last_ms >= LINE_INTERVAL_MS:
             last_ms = progress.elapsed_ms
-            console.print(f"{policy}: {describe(progress)}", highlight=False)
+            console.print(f"{policy}: {describe(progress)}", highlight=False, soft_wrap=True)
 
     yield show_line
 

@@ -117,6 +117,9 @@ class FairnessReport:
     lag_ms: Spread
     """Of jobs: how much later than the compressed trace says the replay handed them in."""
     resources: dict[str, ResourceUse]
+    crowded_fraction: float
+    """Of all tasks' run time, the part on agents that were promised more of some resource than they have: real work
+    would have been slowed down or killed then, a sleep is not."""
     users: list[UserReport]
     jain: float | None
     """See ``ShareSummary.jain``."""
@@ -167,6 +170,7 @@ def build_report(run: RunRecord) -> FairnessReport:
         launch_overhead_ms=spread([_lifetime_ms(task) - task.duration_ms for task in ended]),
         lag_ms=spread([job.submitted_ms - job.planned_ms for job in run.jobs]),
         resources=_resource_use(run, summary, start_ms, end_ms),
+        crowded_fraction=summary.crowded_ms / summary.run_ms if summary.run_ms else 0.0,
         users=users,
         jain=summary.jain,
         contended_ms=summary.contended_ms,

@@ -48,9 +48,9 @@ def short_table(reports: Sequence[FairnessReport]) -> Table:
         table.add_row(
             f"{resource}: held by tasks", *(_use(one, resource, lambda use: use.held) for one in reports)
         )
-        table.add_row(
-            f"{resource}: promised twice", *(_use(one, resource, lambda use: use.over) for one in reports)
-        )
+    table.add_row(
+        "task time on agents promised twice", *(percent(report.crowded_fraction) for report in reports)
+    )
     columns = [{user.user: user for user in report.users} for report in reports]
     for name in sorted({name for column in columns for name in column}):
         shares = (column[name].mean_share if name in column else None for column in columns)
@@ -163,6 +163,7 @@ _SUMMARY: Final[tuple[tuple[str, Callable[[FairnessReport], str]], ...]] = (
         "users worse off than on a static 1/n",
         lambda report: f"{len(report.violations)} of {len(report.users)}",
     ),
+    ("task time on agents promised twice", lambda report: percent(report.crowded_fraction)),
     ("decisions", lambda report: f"{report.decisions} ({report.decisions_per_s:.1f}/s)"),
     ("CPU time of the master", lambda report: seconds(report.master_cpu_ms)),
 )

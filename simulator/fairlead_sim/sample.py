@@ -40,10 +40,10 @@ class _Habit:
 
 
 _HABITS: Final = (
-    _Habit(user="ana", jobs=7, stages=1, tasks=(3, 4), cpus=(3, 4), mem_gib=(2, 4), duration_s=(60, 120)),
-    _Habit(user="ben", jobs=7, stages=1, tasks=(3, 4), cpus=(0.5, 1), mem_gib=(14, 20), duration_s=(60, 120)),
-    _Habit(user="cleo", jobs=10, stages=1, tasks=(1, 3), cpus=(0.5, 1), mem_gib=(1, 2), duration_s=(20, 45)),
-    _Habit(user="dan", jobs=3, stages=2, tasks=(2, 3), cpus=(5, 7), mem_gib=(8, 12), duration_s=(60, 150)),
+    _Habit(user="ana", jobs=6, stages=1, tasks=(3, 4), cpus=(4.5, 6), mem_gib=(2, 4), duration_s=(60, 120)),
+    _Habit(user="ben", jobs=6, stages=1, tasks=(3, 4), cpus=(0.5, 1), mem_gib=(18, 24), duration_s=(60, 120)),
+    _Habit(user="cleo", jobs=10, stages=1, tasks=(3, 4), cpus=(0.5, 1), mem_gib=(1, 2), duration_s=(40, 80)),
+    _Habit(user="dan", jobs=3, stages=2, tasks=(2, 3), cpus=(6.5, 8), mem_gib=(8, 12), duration_s=(75, 150)),
 )
 ARRIVALS_S: Final = 180
 

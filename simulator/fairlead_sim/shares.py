@@ -46,6 +46,10 @@ class ShareSummary:
     """Integral over the run of what is held, by resource, in amount-milliseconds."""
     over: list[float]
     """The part of it that exceeds what its agent has: slots promise more than there is."""
+    run_ms: int = 0
+    """Run time of all tasks, summed."""
+    crowded_ms: int = 0
+    """The part of it spent on agents that were promised more of some resource than they have at that moment."""
     users: dict[str, UserShares] = field(default_factory=dict)
     contended_ms: int = 0
     """How long at least two users wanted more."""
@@ -116,6 +120,7 @@ class _Books:
         self.running: dict[str, int] = {}
         self.held: dict[str, list[int]] = {}
         self.on_agent = {agent_id: [0] * places for agent_id in agents}
+        self.tasks_on_agent = dict.fromkeys(agents, 0)
         self.zero = [0] * places
 
     def apply(self, sign: int, kind: int, task: TaskRecord) -> None:
@@ -123,6 +128,8 @@ class _Books:
         counts[task.user] = counts.get(task.user, 0) + sign
         if kind == _WAIT:
             return
+        if task.agent_id in self.tasks_on_agent:
+            self.tasks_on_agent[task.agent_id] += sign
         for amounts in (self.held.setdefault(task.user, list(self.zero)), self.on_agent.get(task.agent_id)):
             if amounts is not None:
                 for place, amount in enumerate(task.unit):
@@ -142,9 +149,16 @@ class _Books:
         for held in self.held.values():
             for place, amount in enumerate(held):
                 summary.held[place] += amount * passed_ms
+        summary.run_ms += sum(self.running.values()) * passed_ms
         for agent_id, amounts in self.on_agent.items():
-            for place, amount in enumerate(amounts):
-                summary.over[place] += max(0, amount - self.agents[agent_id][place]) * passed_ms
+            self._settle_agent(summary, agent_id, amounts, passed_ms)
+
+    def _settle_agent(self, summary: ShareSummary, agent_id: str, amounts: list[int], passed_ms: int) -> None:
+        over = [max(0, amount - total) for amount, total in zip(amounts, self.agents[agent_id], strict=True)]
+        if any(over):
+            summary.crowded_ms += self.tasks_on_agent[agent_id] * passed_ms
+            for place, amount in enumerate(over):
+                summary.over[place] += amount * passed_ms
 
     def _settle_contention(
         self, summary: ShareSummary, shares: dict[str, float], present: list[str], passed_ms: int

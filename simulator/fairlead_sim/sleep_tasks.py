@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from fairlead_proto.resources import CPUS, DISK, GPUS, MEM
-from fairlead_sdk.framework import Framework
-from fairlead_sdk.task import Task, TaskResult
+from fairlead_sdk import Framework, Task, TaskResult
 from fairlead_sdk.transport import Transport
 from fairlead_sim.plan import PlannedTask
 from fairlead_sim.replay_driver import TaskOutcome
@@ -23,6 +22,9 @@ SLEEP: Final = "/bin/sleep"
 
 GRACE_PERIOD_S: Final = 1.0
 """A sleep ends at the first SIGTERM; a second of grace covers a machine that swaps."""
+
+RECONNECT_TIMEOUT_S: Final = 60.0
+"""A master that restarts is back within seconds. A replay whose master is gone for good must end, and not in an hour."""
 
 
 class SleepRunner:
@@ -48,6 +50,7 @@ class SleepRunner:
                 master=master,
                 role=role,
                 on_exit="teardown",
+                reconnect_timeout=RECONNECT_TIMEOUT_S,
             )
             for user, role in roles.items()
         }
