@@ -248,12 +248,15 @@ def _settle_absent(master: Master, agent: Agent, task: Task, now_ms: int) -> Non
 
 
 def _judge_capacity(master: Master, agent: Agent) -> None:
-    """Offer an agent's resources only if its totals cover what its tasks hold."""
-    # Under slots a task takes a slot whatever it needs, so totals need not cover anything.
+    """Say so where an agent's tasks hold more than it has.
+
+    It stays part of the capacity that shares are counted on, and nothing more is offered of what it lacks: a free
+    part below zero holds no unit. Under slots a task takes a slot whatever it needs, so totals need not cover anything.
+    """
     has_slots = slots_per_agent(master.settings.allocation.policy) is not None
     covered = has_slots or min(tasks.free_of(agent)) >= 0
     agent.state = AgentState.ACTIVE if covered else AgentState.OVERCOMMITTED
-    master.allocator.set_agent_active(agent.agent_id, covered)
+    master.allocator.set_agent_active(agent.agent_id, True)
 
 
 def judge_all(master: Master) -> None:

@@ -199,7 +199,7 @@ def _check_agent_books(master: Master, agent: Agent) -> None:
     assert books.tasks == counted_tasks + units, (
         f"agent {agent.agent_id}: {counted_tasks} tasks + {units} units offered, allocator counts {books.tasks}"
     )
-    assert books.active == (agent.state is AgentState.ACTIVE), (
+    assert books.active == (agent.state in (AgentState.ACTIVE, AgentState.OVERCOMMITTED)), (
         f"agent {agent.agent_id} is {agent.state.value}, for the allocator active: {books.active}"
     )
     assert (

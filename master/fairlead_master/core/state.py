@@ -30,7 +30,7 @@ class AgentState(Enum):
     """Known from before the master's start, not back yet."""
     ACTIVE = "ACTIVE"
     OVERCOMMITTED = "OVERCOMMITTED"
-    """Connected, but its totals no longer cover its tasks: nothing is offered until they do."""
+    """Connected, but its totals no longer cover its tasks: nothing of what it lacks is offered until they do."""
     DISCONNECTED = "DISCONNECTED"
     UNREACHABLE = "UNREACHABLE"
 

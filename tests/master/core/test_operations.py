@@ -217,6 +217,8 @@ def test_the_policy_changes_under_running_tasks_and_back() -> None:
     set_policy(cluster, policy="drf")
     assert cluster.master.agents[A].state is AgentState.OVERCOMMITTED
     assert cluster.offers() == []
+    (row,) = cluster.master.allocator.role_report()
+    assert row.dominant_share == 9 / 4, "what an overcommitted agent has still counts, or shares would vanish"
     cluster.report(agent, a_status(F, "t1", S.FINISHED, 2), a_status(F, "t2", S.FINISHED, 2))
     cluster.step(events.AgentBeat(session=agent, used=()))
     assert cluster.offers() == [], "three of four cores are taken"
