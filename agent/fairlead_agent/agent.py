@@ -71,7 +71,7 @@ class Agent:
             options.master,
             kinds=self._kinds,
             feed=self._runner.feed,
-            on_file_request=self._files.request,
+            on_file_request=lambda request: self._runner.after(lambda: self._files.request(request)),
             random=random.random,
             log=log,
         )

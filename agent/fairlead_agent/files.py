@@ -13,8 +13,10 @@ from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.core.machine import SandboxState
 from fairlead_agent.executor.sandbox import (
+    ROTATED_NAMES,
     FileNotThere,
     OutsideSandbox,
+    SandboxPart,
     SandboxReader,
     SandboxRefused,
 )
@@ -137,13 +139,16 @@ class FileServer:
         while True:
             # Asked before reading: a task that ends in between is read once more.
             is_over = self._state_of(key) is not SandboxState.GROWING
-            part = await asyncio.to_thread(reader.read, request.path, offset, length)
+            part, refusal = await asyncio.to_thread(_attempt, reader, request.path, offset, length)
             rest_s = deadline_s - loop.time()
             if part.data or is_over or rest_s <= 0 or self._waiting_count >= WAITING_MAX:
                 break
-            # A negative offset is from the end as it was at first, or nothing would ever lie past it.
-            offset = part.offset
+            if refusal is None:
+                # A negative offset is from the end as it was at first, or nothing would ever lie past it.
+                offset = part.offset
             await self._wait(rest_s)
+        if refusal is not None and (is_over or request.path not in ROTATED_NAMES):
+            raise refusal
         self._reply(
             agent_pb2.FileChunk(
                 request_id=request.request_id,
@@ -167,3 +172,13 @@ class FileServer:
             self._waiting_count -= 1
             if not self._waiting_count:
                 self._has_waiting.clear()
+
+
+def _attempt(
+    reader: SandboxReader, path: str, offset: int, length: int
+) -> tuple[SandboxPart, FileNotThere | None]:
+    """Read; a file that is not there is empty for now, for its task may be about to make it, or its sandbox."""
+    try:
+        return reader.read(path, offset, length), None
+    except FileNotThere as error:
+        return SandboxPart(offset=max(0, offset), data=b"", size=0), error

@@ -67,6 +67,9 @@ class Runner:
         self._has_room = asyncio.Event()
         self._has_room.set()
         self._is_over = False
+        self._fed_count = 0
+        self._stepped_count = 0
+        self._afterwards: deque[tuple[int, Callable[[], None]]] = deque()
 
     @property
     def machine(self) -> AgentMachine:
@@ -76,6 +79,7 @@ class Runner:
     def put(self, event: Event) -> None:
         """Take one event without waiting, from where waiting is impossible."""
         self._inbox.append(event)
+        self._fed_count += 1
         self._wakeup.set()
 
     async def feed(self, events: Sequence[Event]) -> None:
@@ -84,7 +88,15 @@ class Runner:
             self._has_room.clear()
             await self._has_room.wait()
         self._inbox.extend(events)
+        self._fed_count += len(events)
         self._wakeup.set()
+
+    def after(self, call: Callable[[], None]) -> None:
+        """Call ``call`` once every event fed so far has been stepped: what looks at the machine must not be too early."""
+        if self._stepped_count == self._fed_count:
+            call()
+        else:
+            self._afterwards.append((self._fed_count, call))
 
     async def run(self) -> actions.LeaveCluster:
         """Step until the machine leaves; give its last action.
@@ -133,6 +145,9 @@ class Runner:
         decided: list[actions.Action] = []
         for event in events:
             decided += self._machine.step(event, now_ms)
+        self._stepped_count += sum(not isinstance(event, Tick) for event in events)
+        while self._afterwards and self._afterwards[0][0] <= self._stepped_count:
+            self._afterwards.popleft()[1]()
         checkpoints = [action for action in decided if isinstance(action, actions.Checkpoint)]
         if checkpoints:
             # Those of later events are written earlier than they must be, which breaks no promise.

@@ -185,10 +185,10 @@ class MasterSession:
             if not isinstance(batch, agent_pb2.MasterMessages):
                 return  # grpc.aio.EOF
             found, file_requests = read_batch(batch, self._kinds, self._log)
-            for request in file_requests:
-                self._on_file_request(request)
             if found:
                 await self._feed(found)
+            for request in file_requests:
+                self._on_file_request(request)
 
     async def _write(self, call: _Call) -> None:
         """Write until the agent ends, then half-close."""

@@ -109,8 +109,10 @@ def _remove_tree(path: Path) -> None:
         shutil.rmtree(path)
     except PermissionError:
         # A task may close its own directories, which as the same user we can open again.
-        for directory, _, _ in os.walk(path):
-            for entry in os.scandir(directory):
-                if entry.is_dir(follow_symlinks=False):
-                    os.chmod(entry.path, 0o700)
+        path.chmod(0o700)
+        for directory, names, _ in os.walk(path):
+            for name in names:
+                inner = Path(directory, name)
+                if not inner.is_symlink():
+                    inner.chmod(0o700)
         shutil.rmtree(path)
