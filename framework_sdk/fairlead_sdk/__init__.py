@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairlead_proto.task_state import Reason as Reason
     from fairlead_proto.task_state import TaskState as TaskState
+    from fairlead_proto.task_state import is_terminal as is_terminal
     from fairlead_proto.tasks import Constraint as Constraint
     from fairlead_proto.tasks import Operator as Operator
     from fairlead_proto.tasks import TaskStatus as TaskStatus
@@ -47,9 +48,10 @@ if TYPE_CHECKING:
     from fairlead_sdk.task import Progress as Progress
     from fairlead_sdk.task import Task as Task
     from fairlead_sdk.task import TaskResult as TaskResult
+    from fairlead_sdk.transport import Transport as Transport
 
 _MODULES = {
-    "fairlead_proto.task_state": ("Reason", "TaskState"),
+    "fairlead_proto.task_state": ("Reason", "TaskState", "is_terminal"),
     "fairlead_proto.tasks": ("Constraint", "Operator", "TaskStatus", "TaskUsage"),
     "fairlead_sdk.amounts": ("Amounts",),
     "fairlead_sdk.calls": ("Demand", "Scope"),
@@ -71,6 +73,7 @@ _MODULES = {
     "fairlead_sdk.operator_client": ("OperatorClient",),
     "fairlead_sdk.scheduler": ("Driver", "Scheduler", "demand_class", "run_scheduler"),
     "fairlead_sdk.task": ("Progress", "Task", "TaskResult"),
+    "fairlead_sdk.transport": ("Transport",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -103,8 +106,10 @@ __all__ = [
     "TaskState",
     "TaskStatus",
     "TaskUsage",
+    "Transport",
     "demand_class",
     "fitting_tasks",
+    "is_terminal",
     "parse_constraint",
     "run_scheduler",
 ]

@@ -87,7 +87,6 @@ class DemandBook:
             group.suspended = False
         return bool(suspended)
 
-    @property
     def is_stale(self) -> bool:
         """Whether a class has launched all the waiting tasks it named, and more wait that nobody can see in listings."""
         return any(group.count and group.taken >= WAITING_TASKS_MAX for group in self._classes.values())

@@ -22,6 +22,7 @@ from fairlead_sdk.events import (
     CallCode,
     Connected,
     DemandAnswered,
+    Disconnected,
     Event,
     Heartbeat,
     Offer,
@@ -233,11 +234,15 @@ class Workload:
                 return self._on_demand_answered(event, now_ms)
             case Heartbeat():
                 # No timer of its own: what is refreshed here is shown to people, or has waited for seconds already.
-                if self._book.resume_all() or self._book.is_stale:
+                if self._book.resume_all() or self._book.is_stale():
                     self._demand_changed = True
                 return []
             case Connected():
                 return self._repeat_kills() if event.resumed else []
+            case Disconnected():
+                # The next stream begins by saying again what is wanted, and launches were not taken off it.
+                self._demand_changed = True
+                return []
             case _:
                 return []
 
@@ -273,7 +278,11 @@ class Workload:
                 job.phase = Phase.ASKED
                 job.agent_id = offer.agent_id
             actions.append(TakeOffer(offer, tuple(launches)))
-        return [*actions, GiveBack(tuple(unneeded))] if unneeded else actions
+        if unneeded:
+            # The master believes that more is wanted than is: told so, it does not offer the same again and again.
+            self._demand_changed = True
+            actions.append(GiveBack(tuple(unneeded)))
+        return actions
 
     def _on_accept_item(self, item: AcceptItem) -> list[Action]:
         job = self._by_attempt.get(item.task_id)

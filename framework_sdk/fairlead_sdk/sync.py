@@ -1,0 +1,209 @@
+"""The simple path without ``await``: the same names, for scripts and notebooks.
+
+    from fairlead_sdk import Task
+    from fairlead_sdk.sync import Framework
+
+    with Framework("sweep") as framework:
+        results = framework.run([Task(["job", str(i)]) for i in range(100)])
+
+Each framework has an event loop on a thread of its own, so it works inside programs that have a loop already, as notebooks
+do. Ctrl-C while waiting kills the tasks that were waited for, waits until they are over, and then raises KeyboardInterrupt; a
+second Ctrl-C waits no longer. Progress callbacks are called on the framework's thread.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future, wait
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from fairlead_sdk import framework as asynchronous
+from fairlead_sdk.amounts import parse_duration
+from fairlead_sdk.errors import Closed
+from fairlead_sdk.handles import OnProgress
+from fairlead_sdk.handles import TaskHandle as AsyncTaskHandle
+from fairlead_sdk.task import Task, TaskResult
+
+_T = TypeVar("_T")
+
+
+class TaskHandle:
+    """One submitted task."""
+
+    def __init__(self, owner: "Framework", handle: AsyncTaskHandle) -> None:
+        self.task = handle.task
+        self.task_id = handle.task_id
+        """Of the first attempt."""
+        self._owner = owner
+        self._handle = handle
+
+    @property
+    def done(self) -> bool:
+        """Whether the task is over."""
+        return self._handle.done
+
+    @property
+    def state(self) -> str:
+        """The task's state as listings show it: ``PENDING`` before it is launched."""
+        return self._owner.call(_returning(lambda: self._handle.state))
+
+    def result(self, timeout: float | str | None = None) -> TaskResult:
+        """Wait for the task to be over.
+
+        Args:
+            timeout: seconds or text; None waits for ever.
+
+        Raises:
+            TimeoutError: it is not over yet; it runs on.
+            FairleadError: there will be no result; the kind says why.
+        """
+        return self._owner.call(self._result(timeout))
+
+    async def _result(self, timeout: float | str | None) -> TaskResult:
+        limit_ms = parse_duration("timeout", timeout)
+        async with asyncio.timeout(limit_ms / 1000 if timeout is not None else None):
+            return await self._handle
+
+    def kill(self) -> None:
+        """Have the task ended; ``result`` then waits for that."""
+        self._owner.call(_returning(self._handle.kill))
+
+
+class Framework:
+    """A framework that runs tasks and gives their results. Use it as a context manager.
+
+    Takes the arguments of ``fairlead_sdk.Framework``; its methods may be called from any thread.
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        self._framework = asynchronous.Framework(name, **options)
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Connect to the master; raises as ``fairlead_sdk.Framework.start``."""
+        assert self._thread is None, "a framework is started once"
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fairlead", daemon=True)
+        self._thread.start()
+        try:
+            self.call(self._framework.start())
+        except BaseException:
+            self._stop_loop()
+            raise
+
+    def close(self) -> None:
+        """End the session, by default with all its tasks; a second call does nothing."""
+        if self._thread is None or not self._thread.is_alive():
+            return
+        try:
+            self.call(self._framework.close())
+        finally:
+            self._stop_loop()
+
+    @property
+    def framework_id(self) -> str:
+        """The id the master gave; empty before the session stands."""
+        return self._framework.framework_id
+
+    @property
+    def role(self) -> str:
+        """The role as the master has it; empty before the session stands."""
+        return self._framework.role
+
+    def submit(self, task: Task) -> TaskHandle:
+        """Have one task run, and return a handle; raises as ``fairlead_sdk.Framework.submit``."""
+        return TaskHandle(self, self.call(_returning(lambda: self._framework.submit(task))))
+
+    def run(self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None) -> list[TaskResult]:
+        """Run all tasks and return their results, in order; raises as ``fairlead_sdk.Framework.run``."""
+        return self.call(self._framework.run(tasks, on_progress=on_progress))
+
+    def as_completed(
+        self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None
+    ) -> Iterator[TaskResult]:
+        """Run all tasks and give each result as it comes; leaving the loop early kills the rest."""
+        return self._iterate(self._framework.as_completed(tasks, on_progress=on_progress))
+
+    def kill(self, handles: Iterable[TaskHandle]) -> None:
+        """End these tasks and wait until they are over."""
+        self.call(self._framework.kill([handle._handle for handle in handles]))  # noqa: SLF001 - its own kind
+
+    def stdout(self, task: Task | TaskHandle | TaskResult) -> str:
+        """What the task wrote to its standard output so far."""
+        return self.call(self._framework.stdout(_unwrapped(task)))
+
+    def stderr(self, task: Task | TaskHandle | TaskResult) -> str:
+        """What the task wrote to its standard error so far."""
+        return self.call(self._framework.stderr(_unwrapped(task)))
+
+    def logs(self, task: Task | TaskHandle | TaskResult, *, path: str = "stdout") -> Iterator[bytes]:
+        """What the task writes, as it writes it, until it is over."""
+        return self._iterate(self._framework.logs(_unwrapped(task), path=path))
+
+    def call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """Run a coroutine on the framework's loop and wait for it; Ctrl-C cancels it and waits for its cleaning up."""
+        if self._thread is None or not self._thread.is_alive():
+            coroutine.close()
+            raise Closed("the framework is not open: use `with Framework(...)`")
+        done: Future[_T] = Future()
+        started: list[asyncio.Task[_T]] = []
+        self._loop.call_soon_threadsafe(lambda: started.append(self._begin(coroutine, done)))
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            # Not `done.cancel()`: that would return before the cancelled task has killed what it started.
+            self._loop.call_soon_threadsafe(lambda: started[0].cancel())  # noqa: PLW0108 - may not be there yet
+            wait({done})
+            raise
+
+    def _begin(self, coroutine: Coroutine[Any, Any, _T], done: "Future[_T]") -> "asyncio.Task[_T]":
+        task = self._loop.create_task(coroutine)
+        task.add_done_callback(lambda task: _hand_over(task, done))
+        return task
+
+    def _iterate(self, items: AsyncIterator[_T]) -> Iterator[_T]:
+        async def next_or_none() -> tuple[_T] | None:
+            async for item in items:
+                return (item,)
+            return None
+
+        try:
+            while (found := self.call(next_or_none())) is not None:
+                yield found[0]
+        finally:
+            close = getattr(items, "aclose", None)
+            if close is not None:
+                self.call(close())
+
+    def _stop_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._thread is not None:
+            self._thread.join()
+        self._loop.close()
+
+
+def _hand_over(task: "asyncio.Task[_T]", done: "Future[_T]") -> None:
+    if task.cancelled():
+        done.set_exception(asyncio.CancelledError())
+    elif (error := task.exception()) is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(task.result())
+
+
+async def _returning(function: Callable[[], _T]) -> _T:
+    return function()
+
+
+def _unwrapped(task: Task | TaskHandle | TaskResult) -> Task | AsyncTaskHandle | TaskResult:
+    return task._handle if isinstance(task, TaskHandle) else task  # noqa: SLF001 - its own kind

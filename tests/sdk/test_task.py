@@ -1,0 +1,92 @@
+"""What a task may be made of, and how bad arguments are refused."""
+
+from typing import Any
+
+import pytest
+
+from fairlead_proto.tasks import Constraint, Operator
+from fairlead_sdk import Amounts, Task, parse_constraint
+from fairlead_sdk.amounts import parse_duration
+
+
+def test_amounts_become_whole_numbers() -> None:
+    task = Task(["x"], cpus=0.1, mem="512MiB", gpus="0.5", disk=10**9, custom={"licenses": 2, "none": 0})
+
+    assert task.demand == Amounts(
+        cpus_milli=100,
+        mem_bytes=512 * 2**20,
+        gpus_milli=500,
+        disk_bytes=10**9,
+        custom_milli=(("licenses", 2000),),
+    )
+    assert str(task.demand) == "cpus=0.1,mem=512MiB,disk=976562.5KiB,gpus=0.5,licenses=2"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"command": []}, "command: expected at least one word"),
+        ({"command": "ls -l"}, "expected a list of words"),
+        ({"command": ["x", 3]}, "expected texts without NUL, got 3"),
+        ({"command": ["a\0b"]}, "expected texts without NUL"),
+        ({"command": ["x" * 200_000]}, "at most 131072 bytes, got 200000"),
+        ({"cpus": -1}, "cpus: expected a finite number that is not negative, got '-1'"),
+        ({"cpus": float("nan")}, "cpus: expected a finite number"),
+        ({"cpus": 1 / 3}, "cpus: expected at most three decimals"),
+        ({"cpus": "many"}, "cpus: expected a number such as 1.5, got 'many'"),
+        ({"mem": "1 parsec"}, "mem: expected bytes such as 512MiB"),
+        ({"mem": 2**54}, "mem: expected at most"),
+        ({"cpus": 0, "mem": 0}, "expected at least one resource above zero"),
+        ({"custom": {"cpus": 1}}, "custom: expected a resource of the cluster's own, got 'cpus'"),
+        ({"env": {"A=B": "c"}}, "env: expected names without ="),
+        ({"retries": -1}, "retries: expected 0 or more, got -1"),
+        ({"grace_period": "soon"}, "grace_period: expected seconds, or a time such as"),
+        ({"max_runtime": float("inf")}, "max_runtime: expected seconds"),
+        ({"constraints": ["=a"]}, "constraint: expected attr=v1"),
+    ],
+)
+def test_a_bad_argument_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match="expected") as refusal:
+        Task(**{"command": ["x"], **options})
+
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "constraint"),
+    [
+        ("rack=a", Constraint("rack", Operator.EQUALS, ("a",))),
+        ("rack=a|b", Constraint("rack", Operator.EQUALS, ("a", "b"))),
+        ("rack!=a", Constraint("rack", Operator.NOT_EQUALS, ("a",))),
+        ("rack~a|b", Constraint("rack", Operator.MATCHES, ("a|b",))),
+        ("ssd", Constraint("ssd", Operator.EXISTS)),
+        ("!ssd", Constraint("ssd", Operator.NOT_EXISTS)),
+    ],
+)
+def test_constraints_are_read_in_five_forms_and_written_back(text: str, constraint: Constraint) -> None:
+    assert parse_constraint(text) == constraint
+    assert str(constraint) == text
+
+
+@pytest.mark.parametrize("text", ["", "=a", "rack=", "rack=a|", "!rack=a", "rack~(", "1a=b", "a b"])
+def test_other_constraints_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="constraint: expected"):
+        parse_constraint(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "duration_ms"),
+    [(None, 0), (1.5, 1500), (2, 2000), ("3", 3000), ("250ms", 250), ("5m", 300_000), ("2h", 7_200_000)],
+)
+def test_durations_are_seconds_or_have_a_unit(value: float | str | None, duration_ms: int) -> None:
+    assert parse_duration("x", value) == duration_ms
+
+
+@pytest.mark.parametrize("value", ["", "s", "5y", "-1", float("nan"), "1e30", "5 5"])
+def test_other_durations_are_refused(value: float | str) -> None:
+    with pytest.raises(ValueError, match="x: expected seconds"):
+        parse_duration("x", value)
+
+
+def test_two_tasks_are_never_the_same_work() -> None:
+    assert Task(["x"]) != Task(["x"])
