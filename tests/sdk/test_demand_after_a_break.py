@@ -1,6 +1,5 @@
 """What is wanted is said anew after a broken stream, without what has been launched since it was last said."""
 
-from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.events import AcceptItem, AcceptResult, Disconnected, Offer, OffersReceived
 from fairlead_sdk.workload import GiveBack, TakeOffer, Workload
 from tests.sdk.builders import a_task
@@ -16,7 +15,7 @@ def an_offer(workload: Workload, offer_id: str = "o1", *, units: int) -> Offer:
         class_id=demand.class_id,
         demand_version=1,
         units=units,
-        unit=Amounts(demand.unit),
+        unit=demand.unit,
         lease_ms=5000,
     )
 
@@ -32,7 +31,7 @@ def test_after_a_break_the_demand_leaves_out_what_was_launched() -> None:
     workload = a_workload("t1", "t2", "t3")
     (take,) = workload.step(OffersReceived((an_offer(workload, units=2),)), 0)
     assert isinstance(take, TakeOffer)
-    items = tuple(AcceptItem(task_id=launch.task_id, launched=True) for launch in take.launches)
+    items = tuple(AcceptItem(task_id=launch.task_id) for launch in take.launches)
     workload.step(AcceptResult(request_id=1, offer_id="o1", items=items), 0)
     assert workload.take_demand() is None, "launches alone need no message: the master counts them too"
 
