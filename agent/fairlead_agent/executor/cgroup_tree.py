@@ -1,6 +1,5 @@
 """Where this process is in the host's cgroups, and plain access to their files."""
 
-import contextlib
 import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
@@ -9,6 +8,9 @@ from fairlead_agent.executor.processes import kill
 
 _READ_BYTES: Final = 4096
 """Nearly all of these files fit in a page, which is what the kernel hands out at once."""
+
+_MAKE_ATTEMPTS: Final = 10
+"""Another agent that ends may remove the group it shares with us just when we make ours in it."""
 
 
 class CgroupPlaces(NamedTuple):
@@ -137,10 +139,17 @@ def make_path(tree: Tree, path: str) -> None:
     Raises:
         OSError: one of them cannot be made.
     """
-    if not os.path.isdir(path):
+    for attempt in range(_MAKE_ATTEMPTS):
+        if os.path.isdir(path):
+            return
         make_path(tree, os.path.dirname(path))
-        with contextlib.suppress(FileExistsError):
+        try:
             tree.make(path)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            if attempt == _MAKE_ATTEMPTS - 1:
+                raise
 
 
 def try_remove(tree: Tree, path: str) -> bool:

@@ -123,11 +123,11 @@ class CgroupV1:
 
     def take_back(self, seat: "Seat") -> None:
         """Keep the seat of a task that is over for the next one."""
-        if len(self._spares) < _SPARES_MAX and seat.is_reusable:
+        if len(self._spares) < _SPARES_MAX:
             self._spares.append(seat)
-        elif not seat.remove():
-            # The kernel is not done with it. It is one of our directories, so the sweep at the end takes it.
-            seat.is_reusable = False
+        else:
+            # What the kernel is not done with stays until the sweep at the end.
+            seat.remove()
 
     def go_home(self) -> None:
         """Move the executor's only thread to where it was in every hierarchy."""
@@ -137,15 +137,17 @@ class CgroupV1:
     def refresh(self) -> None:
         """The kernel keeps the list."""
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """Remove our share of the hierarchies, and the group above it if nobody else uses it."""
         for descriptor in self._home_descriptors:
             os.close(descriptor)
         self._home_descriptors = []
-        self._spares = [seat for seat in self._spares if not seat.remove()]
-        cgroup_tree.sweep(self.directories)
+        for seat in self._spares:
+            seat.close()
+        is_clean = cgroup_tree.sweep(self.directories)
         for directory in self.directories:
             cgroup_tree.try_remove(KernelTree(), os.path.dirname(directory))
+        return is_clean
 
 
 class Seat:
@@ -158,7 +160,6 @@ class Seat:
         self.cpu = cpu
         self.pids = pids
         """Empty without a pids hierarchy."""
-        self.is_reusable = True
         self.cpu_ns_before = 0
         """What earlier tasks in it have used."""
         self._written: dict[str, str] = {}
@@ -196,13 +197,17 @@ class Seat:
             with contextlib.suppress(OSError):
                 self.set(f"{self.pids}/pids.max", "0")
 
-    def remove(self) -> bool:
-        """Remove its groups; false if the kernel still holds one."""
+    def close(self) -> None:
+        """Close what is open; harmless when done twice."""
         for door in self._doors:
             os.close(door)
         self._doors = []
-        removed = [cgroup_tree.try_remove(KernelTree(), path) for path in (self.cpu, self.pids) if path]
-        return all(removed)
+
+    def remove(self) -> None:
+        """Close it and remove its groups."""
+        self.close()
+        for path in filter(None, (self.cpu, self.pids)):
+            cgroup_tree.try_remove(KernelTree(), path)
 
 
 class GroupV1:

@@ -99,9 +99,11 @@ class CgroupV2:
     def refresh(self) -> None:
         """The kernel keeps the list."""
 
-    def close(self) -> None:
-        """Remove our share of the parent."""
-        cgroup_tree.try_remove(self.tree, self.directories[0])
+    def close(self) -> bool:
+        """Remove our share of the parent, and the group above it if nobody else uses it."""
+        removed = cgroup_tree.try_remove(self.tree, self.directories[0])
+        cgroup_tree.try_remove(self.tree, os.path.dirname(self.directories[0]))
+        return removed
 
 
 def _without_home(path: str) -> str:

@@ -87,8 +87,8 @@ class Isolation(Protocol):
     def refresh(self) -> None:
         """Look again at which processes are left; called once before a series of ``pids``."""
 
-    def close(self) -> None:
-        """Give back what is shared by all groups; there are none any more."""
+    def close(self) -> bool:
+        """Give back what is shared by all groups; there are none any more. False: the kernel is not done, try again."""
 
 
 PIDS_MAX: Final = 4096

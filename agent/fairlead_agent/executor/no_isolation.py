@@ -71,8 +71,9 @@ class NoIsolation:
         """Follow a group no more."""
         self._groups.remove(group)
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """Nothing is shared by the groups."""
+        return True
 
 
 class FollowedGroup:

@@ -56,6 +56,10 @@ _COMMANDS_PER_TURN: Final = 32
 _REPEAT_INTERVAL_MS: Final = 20
 """Until what is being killed is looked at again. Mostly SIGCHLD comes earlier."""
 
+_CLOSE_ROUNDS: Final = 50
+"""A second: the kernel lets go of a group when its last process has been switched out. What stays is taken by the next
+executor."""
+
 
 class Server:
     """The state of the loop."""
@@ -73,6 +77,8 @@ class Server:
         self._ending: dict[TaskKey, RunningTask] = {}
         self._removable: list[RunningTask] = []
         """Over and reported; their groups are still held by the kernel."""
+        self._arrivals: list[socket.socket] = []
+        """Agents that have connected and not been greeted."""
         self._commands: deque[Command] = deque()
         self._events: list[Event] = []
         self._group_count = 0
@@ -104,15 +110,14 @@ class Server:
             self._turn()
 
     def close(self) -> None:
-        """Hang up and give back the groups."""
-        if self._link is not None:
-            self._link.close()
-        for _ in range(50):
+        """Give back the groups, and then hang up: an agent that sees the end can rely on it."""
+        for _ in range(_CLOSE_ROUNDS):
             self._remove_groups()
-            if not self._removable:
+            if not self._removable and self._isolation.close():
                 break
             time.sleep(_REPEAT_INTERVAL_MS / 1000)
-        self._isolation.close()
+        if self._link is not None:
+            self._link.close()
 
     def _is_over(self) -> bool:
         if self._tasks or self._commands:
@@ -143,17 +148,28 @@ class Server:
             self._link.flush()
         elif self._listener is not None and descriptor == self._listener.fileno():
             with contextlib.suppress(OSError):
-                self._greet(self._listener.accept()[0])
+                self._arrivals.append(self._listener.accept()[0])
         elif descriptor == self._wakeup:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeup, 4096)
             self._reap()
 
+    def _greet_arrivals(self) -> None:
+        """Take the newest agent for the only one, once all that the one before it had sent is done."""
+        if not self._arrivals or self._commands:
+            return
+        if self._link is not None and self._link.is_open:
+            self._commands.extend(self._link.receive())
+            if self._commands:
+                return
+            self._link.close()
+        for connection in self._arrivals:
+            self._greet(connection)
+        self._arrivals.clear()
+
     def _greet(self, connection: socket.socket) -> None:
-        """Take a new agent for the only one; an older connection of a dead or stuck agent is closed."""
         if self._link is not None:
             self._link.close()
-        self._events.clear()  # the Hello says all of it
         self._link = AgentLink(connection, self._epoll)
         running = tuple(task.started for task in self._tasks.values())
         ended = tuple(self._journal.ended.values())
@@ -186,6 +202,7 @@ class Server:
         if self._events and self._link is not None and self._link.is_open:
             self._link.send(self._events)
         self._events = []
+        self._greet_arrivals()
 
     def _start_all(self, starts: list[Start]) -> None:
         """Start what is not known yet: written down before, so that a successor finds it, and after, with its pid."""
@@ -307,6 +324,9 @@ def serve(settings: Mapping[str, Any]) -> int:
     """
     paths = ExecutorPaths(settings["work_dir"])
     first = socket.socket(fileno=os.dup(0))
+    # Whatever the agent has open without care, no task may have.
+    os.closerange(3, first.fileno())
+    os.closerange(first.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     os.dup2(null, 0)
     os.close(null)

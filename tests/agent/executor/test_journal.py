@@ -1,0 +1,103 @@
+"""The journal gives a successor what its predecessor knew, also after a full disk."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fairlead_agent.executor import journal as journal_module
+from fairlead_agent.executor.journal import Journal, Recorded
+from fairlead_agent.executor.protocol import Exited, Measurement, StartFailed
+from fairlead_proto.task_state import Reason
+from tests.agent.executor.conftest import key_of
+
+
+def an_exit(name: str) -> Exited:
+    return Exited(key_of(name), 0, None, False, "", Measurement(), 1)
+
+
+def a_start(name: str) -> Recorded:
+    return Recorded(key_of(name), f"/sandboxes/{name}", 5, 6)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    journal = Journal(str(tmp_path / "journal"))
+    journal.open(boot_id="boot", directories=["/groups"])
+    return journal
+
+
+def reread(tmp_path: Path) -> Journal:
+    return Journal(str(tmp_path / "journal"))
+
+
+def test_successor_knows_what_runs_and_what_has_ended(journal: Journal, tmp_path: Path) -> None:
+    failure = StartFailed(key_of("c"), Reason.SANDBOX_FAILED, "sandbox: …")
+    journal.record(starts=[a_start("a"), a_start("b"), a_start("c"), a_start("d")])
+    journal.record(ends=[an_exit("b"), failure, an_exit("d")])
+    journal.record(forgotten=[key_of("d"), key_of("unknown"), key_of("a")])
+    journal.close()
+
+    successor = reread(tmp_path)
+
+    assert (successor.boot_id, successor.directories) == ("boot", ["/groups"])
+    assert list(successor.running.values()) == [a_start("a")]
+    assert list(successor.ended.values()) == [an_exit("b"), failure]
+
+
+def test_file_does_not_grow_with_tasks_that_are_forgotten(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "_ENTRIES_MIN", 10)
+    journal.record(starts=[a_start("kept")])
+
+    for number in range(100):
+        journal.record(starts=[a_start(str(number))])
+        journal.record(ends=[an_exit(str(number))])
+        journal.record(forgotten=[key_of(str(number))])
+
+    assert (tmp_path / "journal").read_bytes().count(b"\n") <= 11
+    assert list(reread(tmp_path).running) == [key_of("kept")]
+
+
+def test_what_a_full_disk_did_not_take_is_written_when_there_is_room(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.record(starts=[a_start("a")])
+    with monkeypatch.context() as full:
+        full.setattr(journal_module, "_ENTRIES_MIN", 0)
+        full.setattr(journal_module, "_HISTORY_FACTOR", 0)  # so that it rewrites, which needs a new file
+        blocker = tmp_path / "journal.new"
+        blocker.mkdir()
+        with pytest.raises(OSError, match="Is a directory"):
+            journal.record(ends=[an_exit("a")])
+        blocker.rmdir()
+    assert list(reread(tmp_path).running) == [key_of("a")]
+
+    journal.record()
+
+    assert list(reread(tmp_path).ended) == [key_of("a")]
+
+
+def test_line_a_full_disk_took_in_part_is_taken_back(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+        with pytest.raises(OSError, match="No space left on device"):
+            journal.record(starts=[a_start("a")])
+
+    journal.record(starts=[a_start("b")])
+
+    assert list(reread(tmp_path).running) == [key_of("a"), key_of("b")]
+
+
+@pytest.mark.parametrize(
+    "line", ["x", "5", "[5]", '[["dance"]]', '[["start", ["f"], "/s", 1, 2]]', '[["exited", 1]]']
+)
+def test_file_that_is_no_journal_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
+    (tmp_path / "journal").write_text(f'[["executor", "boot", []]]\n{line}\n')
+
+    with pytest.raises(ValueError, match=r"journal:2: expected entries of an executor's journal"):
+        reread(tmp_path)

@@ -1,0 +1,122 @@
+"""Limits that hold, with real cgroups of version 1; skipped where these are not ours to write."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from fairlead_agent.executor.isolation import PIDS_MAX
+from tests.agent.executor.conftest import Connect
+
+pytestmark = [pytest.mark.shell, pytest.mark.root]
+MIB = 1 << 20
+
+
+async def test_task_over_its_memory_is_killed_and_reported_with_limit_and_peak(
+    connect: Connect, cgroup_v1: str
+) -> None:
+    agent = await connect(cgroup_v1)
+
+    key = agent.start("a", "python3", "-c", "x = bytearray(300 << 20)", mem_bytes=64 * MIB)
+
+    ended = await agent.exited(key)
+    assert ended.out_of_memory
+    assert ended.signal == signal.SIGKILL
+    assert ended.usage.mem_limit_bytes == 64 * MIB
+    assert 32 * MIB < ended.usage.mem_peak_bytes <= 64 * MIB
+    assert ended.message == f"out of memory: limit {64 * MIB} bytes, peak {ended.usage.mem_peak_bytes} bytes"
+
+
+async def test_task_whose_child_ran_out_of_memory_is_out_of_memory(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+
+    key = agent.shell("a", "python3 -c 'x = bytearray(300 << 20)'", mem_bytes=64 * MIB)
+
+    ended = await agent.exited(key)
+    assert (ended.out_of_memory, ended.exit_code) == (True, 128 + signal.SIGKILL)
+
+
+async def test_limit_too_small_for_any_program_harms_only_its_task(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+
+    starved = [agent.start(f"t{number}", "sleep", "1000", mem_bytes=4096) for number in range(5)]
+    fed = agent.start("fed", "true", mem_bytes=64 * MIB)
+
+    assert [(await agent.exited(key)).out_of_memory for key in starved] == [True] * 5
+    assert (await agent.exited(fed)).exit_code == 0
+
+
+async def test_task_within_its_memory_is_not_out_of_memory(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+
+    key = agent.start(
+        "a", "python3", "-c", "x = bytearray(20 << 20); raise SystemExit(1)", mem_bytes=256 * MIB
+    )
+
+    ended = await agent.exited(key)
+    assert (ended.out_of_memory, ended.exit_code) == (False, 1)
+    assert 20 * MIB < ended.usage.mem_peak_bytes < 256 * MIB
+
+
+async def test_cpu_quota_holds(connect: Connect, cgroup_v1: str) -> None:
+    """Counted in CPU time against each other, for the wall clock says nothing on a busy host."""
+    agent = await connect(cgroup_v1)
+    small = agent.shell("small", "while :; do :; done", cpus_milli=100)
+    large = agent.shell("large", "while :; do :; done", cpus_milli=400)
+    await agent.started(small)
+    await agent.started(large)
+
+    in_large = 0
+    while in_large < 600:
+        await asyncio.sleep(0.05)
+        in_large = (await agent.usage(large)).cpu_time_ms
+    in_small = (await agent.usage(small)).cpu_time_ms
+
+    assert 0 < in_small < in_large / 2
+
+
+async def test_quota_of_an_earlier_task_does_not_hold_for_the_next(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+    await agent.exited(agent.start("a", "true", cpus_milli=50))
+
+    key = agent.shell(
+        "b", "cat $(cut -d: -f2,3 /proc/self/cgroup | sed -n 's,^cpu:,/sys/fs/cgroup/cpu,p')/cpu.cfs_quota_us"
+    )
+
+    assert (await agent.exited(key)).exit_code == 0
+    assert agent.output("b") == "-1\n"
+
+
+async def test_first_instruction_of_a_task_is_inside_its_group(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+
+    key = agent.start("a", "cat", "/proc/self/cgroup")
+
+    await agent.exited(key)
+    groups = {line.split(":")[1]: line.split(":")[2] for line in agent.output("a").splitlines()}
+    assert "/fairlead/" in groups["memory"]
+    assert "/fairlead/" in groups["cpu"]
+    own = Path(f"/proc/{agent.pid}/cgroup").read_text()
+    assert "/fairlead/" not in own
+    assert own == Path("/proc/self/cgroup").read_text()
+
+
+async def test_fork_bomb_is_bounded_and_can_be_killed(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+    # Each child forks on; a thousand are enough to show that killing is faster than forking.
+    bomb = "import os, time\nfor _ in range(10): os.fork()\nos.write(1, b'x\\n')\nwhile True:\n try: os.fork()\n except OSError: time.sleep(1000)"
+    key = agent.start("a", "python3", "-I", "-S", "-c", bomb)
+    pid = (await agent.started(key)).pid
+    await agent.output_of("a")
+    limit = next(
+        Path(f"/sys/fs/cgroup/pids{line.split(':')[2]}/pids.max").read_text()
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        if line.split(":")[1] == "pids"
+    )
+
+    agent.client.kill_all(key)
+
+    assert (await agent.exited(key)).signal == signal.SIGKILL
+    assert limit == f"{PIDS_MAX}\n"
+    assert not Path(f"/proc/{pid}").exists()

@@ -1,0 +1,280 @@
+"""Tasks as real processes: how they start, what they get, and that nothing of them is left."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from fairlead_agent.executor.probe import share_name
+from fairlead_agent.executor.processes import is_running
+from fairlead_agent.executor.protocol import Exited
+from tests.agent.executor.conftest import Connect, key_of, until_gone
+
+pytestmark = pytest.mark.shell
+
+
+async def test_exit_code_is_reported(connect: Connect, isolation: str) -> None:
+    agent = await connect(isolation)
+
+    key = agent.shell("a", "exit 7")
+
+    ended = await agent.exited(key)
+    assert (ended.exit_code, ended.signal, ended.out_of_memory, ended.message) == (7, None, False, "")
+
+
+async def test_signal_that_ended_it_is_reported(connect: Connect, isolation: str) -> None:
+    agent = await connect(isolation)
+
+    key = agent.shell("a", "kill -SEGV $$")
+
+    ended = await agent.exited(key)
+    assert (ended.exit_code, ended.signal) == (None, signal.SIGSEGV)
+
+
+async def test_task_is_told_who_and_where_it_is_and_nothing_else(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_AGENT", "x")
+    agent = await connect(path="/usr/bin:/bin")
+
+    key = agent.start(
+        "a", "env", environment={"GREETING": "hello", "HOME": "/nowhere"}, cpus_milli=1500, mem_bytes=1 << 30
+    )
+
+    await agent.exited(key)
+    sandbox = str(agent.sandbox("a"))
+    assert dict(line.split("=", 1) for line in agent.output("a").splitlines()) == {
+        "GREETING": "hello",
+        "HOME": "/nowhere",
+        "PATH": "/usr/bin:/bin",
+        "TMPDIR": sandbox,
+        "PWD": sandbox,
+        "FAIRLEAD_TASK_ID": "a",
+        "FAIRLEAD_FRAMEWORK_ID": "framework",
+        "FAIRLEAD_SANDBOX": sandbox,
+        "FAIRLEAD_CPUS": "1.5",
+        "FAIRLEAD_MEM_BYTES": str(1 << 30),
+    }
+
+
+async def test_working_directory_is_relative_to_the_sandbox_or_absolute(
+    connect: Connect, tmp_path: Path
+) -> None:
+    agent = await connect()
+    (agent.sandbox("a") / "inside").mkdir(parents=True)
+
+    relative = agent.start("a", "pwd", working_directory="inside")
+    absolute = agent.start("b", "pwd", working_directory=str(tmp_path))
+
+    await agent.exited(relative)
+    await agent.exited(absolute)
+    assert agent.output("a").strip() == str(agent.sandbox("a") / "inside")
+    assert agent.output("b").strip() == str(tmp_path)
+
+
+async def test_program_with_a_slash_is_found_from_the_working_directory(connect: Connect) -> None:
+    agent = await connect()
+    program = agent.sandbox("a") / "run.sh"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho here\n")
+    program.chmod(0o755)
+
+    await agent.exited(agent.start("a", "./run.sh"))
+
+    assert agent.output("a") == "here\n"
+
+
+async def test_stdin_is_empty_and_signals_are_as_a_program_expects_them(connect: Connect) -> None:
+    agent = await connect()
+
+    key = agent.shell("a", "cat; readlink /proc/self/fd/0; grep -E 'SigIgn|SigBlk' /proc/self/status")
+
+    await agent.exited(key)
+    stdin, _, blocked, _, ignored = agent.output("a").split()
+    assert stdin == "/dev/null"
+    assert int(blocked, 16) == 0
+    # The C library itself leaves its two internal signals, 32 and 33, ignored.
+    assert int(ignored, 16) & ~(0b11 << 31) == 0
+
+
+async def test_task_inherits_no_descriptor_of_the_executor(connect: Connect) -> None:
+    agent = await connect()
+    await agent.started(agent.start("other", "sleep", "1000"))
+
+    key = agent.start("a", "python3", "-I", "-S", "-c", "import os; print(os.listdir('/proc/self/fd'))")
+
+    await agent.exited(key)
+    # 3 is what the listing itself is read through.
+    assert agent.output("a") == "['0', '1', '2', '3']\n"
+
+
+async def test_output_may_be_any_bytes(connect: Connect) -> None:
+    agent = await connect()
+
+    key = agent.shell("a", r"printf '\000\377\303\244'; printf 'sch\303\266n' >&2")
+    named = agent.start("b", "printf", "%s", "schön ☃")
+
+    await agent.exited(key)
+    await agent.exited(named)
+    assert (agent.sandbox("a") / "stdout").read_bytes() == b"\x00\xff\xc3\xa4"
+    assert (agent.sandbox("a") / "stderr").read_bytes() == "schön".encode()
+    assert agent.output("b") == "schön ☃"
+
+
+async def test_task_without_output_makes_no_files(connect: Connect) -> None:
+    agent = await connect()
+
+    ended = await agent.exited(agent.start("a", "true"))
+
+    assert list(agent.sandbox("a").iterdir()) == []
+    assert ended.usage.sandbox_bytes == 0
+
+
+async def test_daemon_in_the_tasks_session_does_not_outlive_it(connect: Connect, isolation: str) -> None:
+    agent = await connect(isolation)
+
+    key = agent.shell("a", "sleep 1000 & echo $!; exit 3")
+
+    assert (await agent.exited(key)).exit_code == 3
+    assert not is_running(int(agent.output("a")))
+
+
+async def test_daemon_in_its_own_session_does_not_outlive_its_task(connect: Connect, isolation: str) -> None:
+    agent = await connect(isolation)
+
+    key = agent.shell(
+        "a", "setsid sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 1000\" & exit' ; sleep 0.1; exit 3"
+    )
+
+    assert (await agent.exited(key)).exit_code == 3
+    assert not is_running(int(agent.output("a")))
+
+
+async def test_daemon_that_hides_its_environment_goes_with_the_last_task_it_may_be_of(
+    connect: Connect, isolation: str
+) -> None:
+    agent = await connect(isolation)
+
+    hidden = "env -i setsid -f sh -c 'echo $$; exec /bin/sleep 1000'"
+    first = agent.shell("a", f"{hidden}; while [ ! -s stdout ]; do sleep 0.01; done")
+    await agent.exited(first)
+
+    await until_gone(int(agent.output("a")))
+
+
+async def test_daemon_of_one_task_survives_the_end_of_another(connect: Connect, isolation: str) -> None:
+    agent = await connect(isolation)
+    keeper = agent.shell("keeper", "setsid -f sh -c 'echo $$; exec sleep 1000'; exec sleep 1000")
+    daemon = int(await agent.output_of("keeper"))
+
+    await agent.exited(agent.start("other", "true"))
+
+    assert is_running(daemon)
+    agent.client.kill_all(keeper)
+    await agent.exited(keeper)
+    assert not is_running(daemon)
+
+
+async def test_task_that_ignores_sigterm_is_killed_with_all_it_started(
+    connect: Connect, isolation: str
+) -> None:
+    agent = await connect(isolation)
+    child_script = "sh -c 'echo $$; exec sleep 1000' &"
+    key = agent.shell(
+        "a", f"trap 'echo no >&2' TERM; setsid -f sleep 1000; {child_script} while :; do wait; done"
+    )
+    child = int(await agent.output_of("a"))
+
+    agent.client.signal(key, signal.SIGTERM)
+    await until_gone(child)  # the signal went to the whole process group; the shell has stayed
+    assert not any(isinstance(event, Exited) for event in agent.seen)
+    agent.client.kill_all(key)
+
+    ended = await agent.exited(key)
+    assert (ended.exit_code, ended.signal) == (None, signal.SIGKILL)
+    assert (agent.sandbox("a") / "stderr").read_text() == "no\n"
+
+
+async def test_orders_for_unknown_tasks_and_unknown_signals_change_nothing(connect: Connect) -> None:
+    agent = await connect()
+    key = agent.start("a", "sleep", "1000")
+    await agent.started(key)
+
+    agent.client.signal(key_of("nobody"), signal.SIGTERM)
+    agent.client.kill_all(key_of("nobody"))
+    agent.client.forget(key_of("nobody"))
+    agent.client.forget(key)
+    agent.client.signal(key, 12345)
+
+    assert (await agent.usage(key)).sandbox_bytes == 0
+
+
+async def test_second_start_of_a_task_answers_where_it_is_and_runs_nothing(connect: Connect) -> None:
+    agent = await connect()
+    key = agent.shell("a", "echo once | tee runs; exec sleep 1000")
+    await agent.output_of("a")
+    first = await agent.started(key)
+    agent.seen.clear()
+
+    agent.start("a", "sh", "-c", "echo twice >> runs")
+
+    assert await agent.started(key) == first
+    agent.client.kill_all(key)
+    ended = await agent.exited(key)
+    agent.seen.clear()
+    agent.start("a", "sh", "-c", "echo thrice >> runs")
+    assert await agent.exited(key) == ended
+    assert (agent.sandbox("a") / "runs").read_text() == "once\n"
+
+
+async def test_usage_of_a_running_task_counts_its_children(connect: Connect, isolation: str) -> None:
+    agent = await connect(isolation)
+    script = "x = bytearray(40 << 20); import os, time; os.write(1, b'ready\\n'); time.sleep(1000)"
+    key = agent.shell("a", f'python3 -c "{script}"; true')
+    await agent.output_of("a")
+
+    usage = await agent.usage(key)
+
+    assert 40 << 20 <= usage.mem_bytes <= usage.mem_peak_bytes < 400 << 20
+    assert usage.cpu_time_ms > 0
+    assert usage.sandbox_bytes == len("ready\n")
+    assert usage.mem_limit_bytes == 0
+
+
+async def test_cpu_time_of_a_task_that_is_over_counts_its_children(connect: Connect, isolation: str) -> None:
+    agent = await connect(isolation)
+
+    key = agent.shell("a", "python3 -c 'import time\nwhile time.process_time() < 0.2: pass'; true")
+
+    assert 200 <= (await agent.exited(key)).usage.cpu_time_ms < 5_000
+
+
+async def test_many_short_tasks_leave_no_zombie_descriptor_or_cgroup(
+    connect: Connect, isolation: str
+) -> None:
+    agent = await connect(isolation)
+    await agent.exited(agent.start("warm-up", "true"))
+    descriptors = set(Path(f"/proc/{agent.pid}/fd").iterdir())
+
+    keys = [agent.shell(f"t{number}", "echo x") for number in range(500)]
+    for key in keys:
+        await agent.exited(key)
+        agent.client.forget(key)
+
+    # A later start and its answer: by then everything before is done.
+    last = agent.start("last", "sleep", "1000")
+    await agent.started(last)
+    children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+    assert len(children) == 1
+    # The last task's pipes, and for cgroup v1 the doors of at most 64 kept groups in two hierarchies.
+    kept = 2 * 64 if isolation == "cgroup v1" else 0
+    assert len(set(Path(f"/proc/{agent.pid}/fd").iterdir()) - descriptors) <= 2 + kept
+    agent.client.shutdown(kill_tasks=True)
+    await agent.lost()
+    assert leftover_groups(agent.work_dir) == []
+
+
+def leftover_groups(work_dir: Path) -> list[str]:
+    name = share_name(str(work_dir))
+    return [path for path, _, _ in os.walk("/sys/fs/cgroup") if f"/{name}" in path]

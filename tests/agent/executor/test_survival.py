@@ -1,0 +1,258 @@
+"""The agent may die, the executor may die: no task is run twice, no end is lost, nothing is left behind."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead_agent.executor.client import ExecutorClient, ExecutorFailed, ExecutorOptions
+from fairlead_agent.executor.probe import share_name
+from fairlead_agent.executor.processes import is_running
+from fairlead_agent.executor.protocol import Exited
+from tests.agent.executor.conftest import Connect, executor_is_alive, key_of, until_gone
+
+pytestmark = pytest.mark.shell
+
+
+async def test_next_agent_finds_running_tasks_and_ends_it_missed(connect: Connect, isolation: str) -> None:
+    first = await connect(isolation)
+    running = await first.started(first.start("running", "sleep", "1000"))
+    ending = await first.started(first.shell("ending", "while [ ! -e go ]; do sleep 0.01; done; exit 5"))
+    await first.client.close()
+    (first.sandbox("ending") / "go").touch()
+    await until_gone(ending.pid)
+
+    second = await connect(isolation)
+
+    assert second.pid == first.pid
+    assert second.client.hello.running[0] == running
+    ended = await second.exited(ending.key) if not second.client.hello.ended else second.client.hello.ended[0]
+    assert isinstance(ended, Exited)
+    assert ended.exit_code == 5
+    second.client.kill_all(running.key)
+    assert (await second.exited(running.key)).signal == signal.SIGKILL
+
+
+async def test_executor_survives_the_kill_of_the_agent_that_started_it(
+    connect: Connect, tmp_path: Path
+) -> None:
+    script = f"""
+import asyncio, os, signal
+from pathlib import Path
+from fairlead_agent.executor.client import ExecutorClient, ExecutorOptions
+from fairlead_agent.executor.protocol import Start
+async def main():
+    client = await ExecutorClient.connect(Path({str(tmp_path)!r}), ExecutorOptions(isolation="none"))
+    client.start(Start(("framework", "a"), {str(tmp_path / "s")!r}, ("sleep", "1000"), {{}}))
+    async for batch in client.events():
+        os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(main())
+"""
+    result = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", script], check=False)
+    assert result.returncode == -signal.SIGKILL
+
+    agent = await connect()
+
+    assert [started.key for started in agent.client.hello.running] == [key_of("a")]
+    assert is_running(agent.client.hello.running[0].pid)
+
+
+async def test_forgotten_end_is_not_repeated(connect: Connect) -> None:
+    first = await connect()
+    kept, forgotten = first.start("kept", "true"), first.start("forgotten", "true")
+    await first.exited(kept)
+    await first.exited(forgotten)
+    first.client.forget(forgotten)
+    await first.client.close()
+
+    second = await connect()
+
+    assert [end.key for end in second.client.hello.ended] == [kept]
+
+
+async def test_executor_that_is_killed_is_reported_lost_and_its_tasks_end_with_it(
+    connect: Connect, isolation: str
+) -> None:
+    first = await connect(isolation)
+    over = await first.exited(first.shell("over", "exit 9"))
+    key = first.shell("a", "setsid -f sh -c 'echo $$; exec sleep 1000'; sleep 1000 & exec sleep 1000")
+    main = (await first.started(key)).pid
+    daemon = int(await first.output_of("a"))
+    os.kill(first.pid, signal.SIGKILL)
+    assert await first.lost() == "the executor is lost: it closed the connection"
+
+    second = await connect(isolation)
+
+    assert second.pid != first.pid
+    assert not is_running(main)
+    assert not is_running(daemon)
+    hello = second.client.hello
+    assert hello.running == ()
+    ended = {end.key: end for end in hello.ended}
+    assert ended[over.key] == over
+    lost = ended[key]
+    assert isinstance(lost, Exited)
+    assert (lost.exit_code, lost.signal) == (None, None)
+    assert lost.message == "the executor that ran it died, and what was left of it was killed"
+    groups = [
+        path
+        for path, _, _ in os.walk("/sys/fs/cgroup")
+        if path.endswith(f"{share_name(str(first.work_dir))}/t1")
+    ]
+    assert groups == []
+
+
+async def test_new_executor_spares_a_process_that_only_has_the_number_of_an_old_task(
+    connect: Connect, tmp_path: Path
+) -> None:
+    first = await connect()
+    journal = tmp_path / "executor" / "journal"
+    first.client.shutdown(kill_tasks=True)
+    await first.lost()
+    # As if the recorded main process had ended and its number had come to us.
+    entry = ["start", ["framework", "a"], str(tmp_path / "s"), os.getpid(), 1]
+    with journal.open("a") as file:
+        file.write(json.dumps([entry]) + "\n")
+
+    second = await connect()
+
+    assert [end.key for end in second.client.hello.ended] == [key_of("a")]
+
+
+async def test_tasks_recorded_before_a_reboot_are_reported_and_nothing_is_killed(
+    connect: Connect, tmp_path: Path
+) -> None:
+    (tmp_path / "executor").mkdir()
+    entries = [["executor", "another boot", []], ["start", ["framework", "a"], "/s", os.getpid(), 1]]
+    (tmp_path / "executor" / "journal").write_text(json.dumps(entries) + "\n")
+
+    agent = await connect()
+
+    (end,) = agent.client.hello.ended
+    assert end.message == "the host was restarted"
+
+
+async def test_unfinished_last_line_of_the_journal_is_dropped(connect: Connect, tmp_path: Path) -> None:
+    first = await connect()
+    over = await first.exited(first.start("a", "true"))
+    os.kill(first.pid, signal.SIGKILL)
+    await first.lost()
+    with (tmp_path / "executor" / "journal").open("a") as file:
+        file.write('[["forget", ["framework", ')
+
+    second = await connect()
+
+    assert second.client.hello.ended == (over,)
+
+
+async def test_corrupt_journal_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "executor").mkdir()
+    journal = tmp_path / "executor" / "journal"
+    journal.write_text("not ours\n")
+
+    with pytest.raises(ExecutorFailed, match=r"journal:1: expected entries of an executor's journal"):
+        await ExecutorClient.connect(tmp_path)
+
+    assert journal.read_text() == "not ours\n"
+
+
+async def test_isolation_that_does_not_work_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ExecutorFailed, match=r"isolation: expected one of auto, .*, got 'jail'"):
+        await ExecutorClient.connect(tmp_path, ExecutorOptions(isolation="jail"))
+
+
+async def test_work_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ExecutorFailed, match="cannot start an executor in"):
+        await ExecutorClient.connect(tmp_path / "file")
+
+
+async def test_two_agents_at_once_share_one_executor(connect: Connect) -> None:
+    agents = await asyncio.gather(connect(), connect())
+
+    assert agents[0].pid == agents[1].pid
+
+
+async def test_newer_agent_takes_over_from_an_older_one(connect: Connect) -> None:
+    first = await connect()
+    second = await connect()
+
+    assert "closed the connection" in await first.lost()
+    assert (await second.exited(second.start("a", "true"))).exit_code == 0
+
+
+async def test_stuck_executor_is_reported_after_a_bounded_time(connect: Connect, tmp_path: Path) -> None:
+    agent = await connect()
+    os.kill(agent.pid, signal.SIGSTOP)
+
+    try:
+        with pytest.raises(ExecutorFailed, match=r"to answer on .*socket within 0.2 s, got nothing"):
+            await ExecutorClient.connect(tmp_path, timeout_s=0.2)
+    finally:
+        os.kill(agent.pid, signal.SIGCONT)
+
+
+async def test_work_directory_may_be_longer_than_a_socket_address(tmp_path: Path) -> None:
+    work_dir = tmp_path / ("d" * 120)
+
+    first = await ExecutorClient.connect(work_dir, ExecutorOptions(isolation="none"))
+    await first.close()
+    second = await ExecutorClient.connect(work_dir, ExecutorOptions(isolation="none"))
+
+    assert second.hello.pid == first.hello.pid
+    second.shutdown(kill_tasks=True)
+    await second.close()
+
+
+async def test_executor_alone_without_tasks_ends_by_itself(connect: Connect, tmp_path: Path) -> None:
+    agent = await connect(alone_timeout_ms=1)
+
+    await agent.client.close()
+
+    await until_gone(agent.pid)
+    assert not (tmp_path / "executor" / "socket").exists()
+
+
+async def test_executor_alone_stays_for_its_tasks(connect: Connect, tmp_path: Path) -> None:
+    agent = await connect(alone_timeout_ms=1)
+    key = agent.shell("a", "while [ ! -e go ]; do sleep 0.01; done; exit 5")
+    await agent.started(key)
+
+    await agent.client.close()
+    assert executor_is_alive(tmp_path)
+    (agent.sandbox("a") / "go").touch()
+    await until_gone(agent.pid)
+
+    (end,) = (await connect()).client.hello.ended
+    assert isinstance(end, Exited)
+    assert (end.key, end.exit_code) == (key, 5)
+
+
+async def test_shutdown_without_killing_waits_for_the_tasks(connect: Connect) -> None:
+    agent = await connect()
+    key = agent.shell("a", "while [ ! -e go ]; do sleep 0.01; done; exit 5")
+    await agent.started(key)
+
+    agent.client.shutdown(kill_tasks=False)
+    (agent.sandbox("a") / "go").touch()
+
+    assert (await agent.exited(key)).exit_code == 5
+    await agent.lost()
+
+
+async def test_shutdown_kills_tasks_and_their_daemons(connect: Connect, isolation: str) -> None:
+    agent = await connect(isolation)
+    key = agent.shell("a", "setsid -f sh -c 'echo $$; exec sleep 1000'; exec sleep 1000")
+    daemon = int(await agent.output_of("a"))
+
+    agent.client.shutdown(kill_tasks=True)
+
+    assert (await agent.exited(key)).signal == signal.SIGKILL
+    await agent.lost()
+    assert not is_running(daemon)
