@@ -24,7 +24,6 @@ from fairlead_sim.replay import (
     ReplaySettings,
     replay,
 )
-from fairlead_sim.report import FairnessReport
 from fairlead_sim.report_table import percent, short_table
 from fairlead_sim.sample import NODES, SAMPLE, SAMPLE_NODES, SPEEDUP
 
@@ -149,20 +148,12 @@ def print_comparison(console: Console, outcome: ReplayOutcome) -> None:
     """The table of part 2, what it shows, what is modelled, and where to look next."""
     console.print(short_table(outcome.reports))
     drf, large, average = outcome.reports
+    held, held_by_slots = percent(drf.resources["cpus"].held), percent(large.resources["cpus"].held)
     console.print(
-        f"{large.policy}: a slot holds the largest task, so tasks hold {_cpus(large)} of the CPUs instead of {_cpus(drf)} "
-        f"under drf.\n{average.policy}: a slot is the average task, so {_over(average)} was promised beyond what "
-        "its agent has; under drf nothing ever is.",
+        f"{large.policy}: a slot holds the largest task, so tasks held {held_by_slots} of the CPUs; {held} under drf.\n"
+        f"{average.policy}: a slot is the average task, so tasks spent {percent(average.crowded_fraction)} of their "
+        "time on agents that had promised more than they have; under drf none ever does.",
         highlight=False,
         soft_wrap=True,
     )
     console.print(_MODELLED, highlight=False, soft_wrap=True)
-
-
-def _cpus(report: FairnessReport) -> str:
-    return percent(report.resources["cpus"].held)
-
-
-def _over(report: FairnessReport) -> str:
-    uses = report.resources
-    return f"{percent(uses['cpus'].over)} of the CPUs and {percent(uses['mem'].over)} of the memory"

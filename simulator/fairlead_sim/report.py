@@ -8,7 +8,7 @@ its samples and are marked so.
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from fairlead_proto.resources import STANDARD_NAMES, Vector
 from fairlead_sim.plan import dominant_fraction
@@ -17,7 +17,12 @@ from fairlead_sim.scaling import largest_amounts
 from fairlead_sim.shares import ShareSummary, UserShares, sweep_shares
 from fairlead_sim.static_split import mean_completion_alone_ms
 
-QUARTILES = 4
+QUARTILES: Final = 4
+
+INCENTIVE_TOLERANCE: Final = 0.1
+INCENTIVE_ALLOWANCE_MS: Final = 100
+"""The slice a user is compared with launches for free and never fragments. A launch takes 3 to 20 ms on a small host, and a
+job has a few one after another; below a tenth more, one cannot tell the policy from the yardstick."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,15 @@ class UserReport:
         """Whether the mean completion was above that of the static slice: a violation of the sharing incentive."""
         return self.alone_completion_ms is not None and self.mean_completion_ms > self.alone_completion_ms
 
+    @property
+    def is_clearly_worse_than_alone(self) -> bool:
+        """The same by more than ``INCENTIVE_TOLERANCE`` and ``INCENTIVE_ALLOWANCE_MS``, which launches explain."""
+        return (
+            self.alone_completion_ms is not None
+            and self.mean_completion_ms
+            > self.alone_completion_ms * (1 + INCENTIVE_TOLERANCE) + INCENTIVE_ALLOWANCE_MS
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeClass:
@@ -127,6 +141,8 @@ class FairnessReport:
     """How long at least two users wanted more."""
     violations: list[str]
     """Users worse off than on an own static 1/n, see ``UserReport.is_worse_than_alone``."""
+    clear_violations: list[str]
+    """Of them, those by more than launches explain, see ``UserReport.is_clearly_worse_than_alone``."""
     below_fraction: float | None
     """Of the contending users' time, the part with a dominant share under 1/n of the n users then present."""
     waits_by_size: list[SizeClass]
@@ -175,6 +191,7 @@ def build_report(run: RunRecord) -> FairnessReport:
         jain=summary.jain,
         contended_ms=summary.contended_ms,
         violations=[user.user for user in users if user.is_worse_than_alone],
+        clear_violations=[user.user for user in users if user.is_clearly_worse_than_alone],
         below_fraction=_below_ms(summary) / contending_ms if contending_ms else None,
         waits_by_size=waits_by_size(ended, largest_amounts(run.agents.values())),
         decisions=run.decisions,

@@ -6,7 +6,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from fairlead_sim.report import FairnessReport, ResourceUse
+from fairlead_sim.report import FairnessReport, ResourceUse, UserReport
 
 USERS_SHOWN_MAX: Final = 30
 """A screen; the JSON has them all."""
@@ -77,7 +77,7 @@ def user_table(reports: Sequence[FairnessReport]) -> Table:
             for user in found
             for text in (
                 (
-                    seconds(user.mean_completion_ms) + (" !" if user.is_worse_than_alone else ""),
+                    seconds(user.mean_completion_ms) + _mark(user),
                     percent(user.mean_share),
                 )
                 if user is not None
@@ -89,8 +89,12 @@ def user_table(reports: Sequence[FairnessReport]) -> Table:
     if len(names) > USERS_SHOWN_MAX:
         table.caption = f"and {len(names) - USERS_SHOWN_MAX} more users (see --json)"
     else:
-        table.caption = "! worse than on an own static 1/n of the cluster; never: a task is larger than that"
+        table.caption = "! worse than on an own static 1/n of the cluster, !! by more than launches explain; never: a task exceeds it"
     return table
+
+
+def _mark(user: UserReport) -> str:
+    return " !!" if user.is_clearly_worse_than_alone else " !" if user.is_worse_than_alone else ""
 
 
 def size_table(reports: Sequence[FairnessReport]) -> Table:
@@ -160,8 +164,8 @@ _SUMMARY: Final[tuple[tuple[str, Callable[[FairnessReport], str]], ...]] = (
     ),
     ("their time below 1/n of those present", lambda report: percent(report.below_fraction)),
     (
-        "users worse off than on a static 1/n",
-        lambda report: f"{len(report.violations)} of {len(report.users)}",
+        "users worse off than on a static 1/n (clearly)",
+        lambda report: f"{len(report.violations)} ({len(report.clear_violations)}) of {len(report.users)}",
     ),
     ("task time on agents promised twice", lambda report: percent(report.crowded_fraction)),
     ("decisions", lambda report: f"{report.decisions} ({report.decisions_per_s:.1f}/s)"),

@@ -106,8 +106,8 @@ def test_comparison_table_shows_each_policy_and_what_slots_promise_twice() -> No
     print_comparison(console, outcome)
 
     shown = console.export_text()
-    assert "slots:2: a slot is the average task, so 50.0 % of the CPUs and 0.0 % of the memory" in shown
-    assert "hold 75.0 % of the CPUs instead of 75.0 %" in shown
+    assert "slots:2: a slot is the average task, so tasks spent 100.0 % of their time on agents" in shown
+    assert "tasks held 75.0 % of the CPUs; 75.0 % under drf" in shown
     assert "Modelled:" in shown
     assert outcome.is_whole
 

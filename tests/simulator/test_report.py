@@ -91,6 +91,22 @@ def test_what_slots_promise_twice_is_counted_as_over() -> None:
 
     assert summary.over[0] == 2000 * 1000
     assert summary.over[1] == 0
+    assert (summary.crowded_ms, summary.run_ms) == (3000, 3000)
+
+
+def test_only_the_time_on_a_crowded_agent_counts_as_crowded() -> None:
+    # a0 holds two halves and, from 0.5 s on, a third; a1 holds one.
+    agents = {"a0": (4000, 8 * GIB, 0, 0), "a1": (4000, 8 * GIB, 0, 0)}
+    tasks = [
+        a_task_record("t0", unit=CPU_HALF),
+        a_task_record("t1", unit=CPU_HALF),
+        a_task_record("t2", unit=CPU_HALF, started_ms=500, finished_ms=1000),
+        a_task_record("t3", unit=CPU_HALF, agent_id="a1"),
+    ]
+
+    summary = sweep_shares(tasks, agents)
+
+    assert (summary.crowded_ms, summary.run_ms) == (3 * 500, 3 * 1000 + 500)
 
 
 def test_tasks_on_two_agents_are_not_over_because_their_sum_is() -> None:
@@ -173,8 +189,23 @@ def test_user_worse_off_than_on_his_slice_is_a_violation() -> None:
 
     report = build_report(a_run(ann, bob))
 
-    assert report.violations == ["bob"]
+    assert report.violations == report.clear_violations == ["bob"]
     assert {user.user: user.alone_completion_ms for user in report.users} == {"ann": None, "bob": 1000}
+
+
+def test_user_who_is_worse_off_by_a_launch_is_no_clear_violation() -> None:
+    """The static slice launches for free, so a few milliseconds are not the policy's fault."""
+    ann = a_job_record(a_task_record(unit=(500, GIB, 0, 0)))
+    bob = a_job_record(
+        a_task_record(
+            "b", job_id="b", user="bob", unit=(500, GIB, 0, 0), started_ms=90, finished_ms=110, duration_ms=20
+        )
+    )
+
+    report = build_report(a_run(ann, bob))
+
+    assert report.violations == ["bob"]
+    assert report.clear_violations == []
 
 
 def test_what_did_not_finish_is_counted_and_kept_out_of_the_means() -> None:
