@@ -75,6 +75,10 @@ def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
         raise InvalidFieldError(
             f"accept.tasks: expected at most {limits.TASKS_PER_ACCEPT_MAX} tasks, got {len(messages)}"
         )
+    if call.ByteSize() > limits.ACCEPT_BYTES_MAX:
+        raise InvalidFieldError(
+            f"accept: expected at most {limits.ACCEPT_BYTES_MAX} bytes, got {call.ByteSize()}: launch fewer at once"
+        )
     tasks: list[Any] = []
     for message in messages:
         try:

@@ -7,32 +7,44 @@ the master a bounded amount of memory and nobody else anything.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import grpc
 
-Message = TypeVar("Message")
+from fairlead_proto.limits import MESSAGE_BYTES_MAX
 
-QUEUE_LENGTH_MAX: Final = 20_000
-"""Messages, each of which may carry a batch: some seconds of everything one peer can be told at full speed."""
+QUEUE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What may wait for one peer: some seconds of everything it can be told at full speed."""
 
 WRITE_SECONDS_MAX: Final = 30.0
 """A batch not taken off our hands for so long is for somebody who does not read."""
 
-BATCH_LENGTH_MAX: Final = 1_000
-"""Messages of one written batch, so that a batch stays well under the size limit of a message."""
+BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
+"""Of one written batch. Single messages are kept below by those who make them, so every batch stays under the limit."""
 
 _GOODBYE_SECONDS: Final = 1.0
 """How long a cut-off peer is given to take the status that says why."""
+
+
+class Sized(Protocol):
+    """A message that knows how long it will be on the wire."""
+
+    def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
+        """Bytes."""
+
+
+Message = TypeVar("Message", bound=Sized)
 
 
 class Outbox(Generic[Message]):
     """The queue of one connection."""
 
     def __init__(self) -> None:
-        self._messages: list[Message] = []
+        self._messages: deque[tuple[Message, int]] = deque()
+        self._bytes = 0
         self._wakeup = asyncio.Event()
         self._writing_since: float | None = None
         self.is_closed = False
@@ -43,12 +55,14 @@ class Outbox(Generic[Message]):
         """Queue a message; the first one too many ends the conversation."""
         if self.is_closed:
             return
-        if len(self._messages) >= QUEUE_LENGTH_MAX or self._is_stuck():
+        size = message.ByteSize()
+        if self._bytes + size > QUEUE_BYTES_MAX or self._is_stuck():
             self._messages.clear()
             self.close()
             self.overflown.set()
             return
-        self._messages.append(message)
+        self._messages.append((message, size))
+        self._bytes += size
         self._wakeup.set()
 
     def _is_stuck(self) -> bool:
@@ -65,7 +79,13 @@ class Outbox(Generic[Message]):
         while not self._messages and not self.is_closed:
             self._wakeup.clear()
             await self._wakeup.wait()
-        batch, self._messages = self._messages[:BATCH_LENGTH_MAX], self._messages[BATCH_LENGTH_MAX:]
+        batch: list[Message] = []
+        room = BATCH_BYTES_MAX
+        while self._messages and (not batch or self._messages[0][1] <= room):
+            message, size = self._messages.popleft()
+            batch.append(message)
+            room -= size
+        self._bytes -= BATCH_BYTES_MAX - room
         self._writing_since = time.monotonic()
         return batch
 

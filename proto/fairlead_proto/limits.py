@@ -35,6 +35,9 @@ WAITING_TASKS_MAX: Final = 32
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """One gRPC message. 10,000 small tasks are about 2 MiB."""
 
+ACCEPT_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 2
+"""One accept: its tasks go to an agent in one message, with a little more around each."""
+
 DURATION_MS_MAX: Final = 366 * 24 * 3600 * 1000
 WEIGHT_MIN: Final = 1e-6
 WEIGHT_MAX: Final = 1e6

@@ -179,7 +179,7 @@ async def test_an_invalid_task_does_not_stop_its_neighbours(dial: Dial) -> None:
 async def test_a_framework_that_does_not_read_is_cut_off(
     dial: Dial, master: MasterServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "QUEUE_LENGTH_MAX", 50)
+    monkeypatch.setattr(sessions, "QUEUE_BYTES_MAX", 4 * 1024 * 1024)
     slow = dial(RawFramework)
     welcome = await slow.hello()
     state = master.runner.machine.master

@@ -4,6 +4,7 @@ The allocator decides who is offered what; this file gives each decision an id a
 every unit is in exactly one of free, offered and held: each way an offer can end passes through ``_end``.
 """
 
+from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import (
     AnswerAccept,
     AnswerCall,
@@ -74,7 +75,9 @@ def run_cycle(master: Master, now_ms: int) -> None:
             )
         )
     for session, offers in terms.items():
-        master.out.append(SendOffers(session=session, offers=tuple(offers)))
+        for start in range(0, len(offers), bounds.RECORDS_PER_ACTION_MAX):
+            some = tuple(offers[start : start + bounds.RECORDS_PER_ACTION_MAX])
+            master.out.append(SendOffers(session=session, offers=some))
 
 
 def _end(master: Master, offer: Offer, how: str) -> None:

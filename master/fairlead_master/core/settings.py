@@ -16,7 +16,9 @@ CHANGES_KEPT: Final = 50_000
 """Changes a watcher may lag behind before it is told to list again: some seconds at full speed."""
 
 FRAMEWORKS_MAX: Final = 100_000
-OFFERS_PER_FRAMEWORK_MAX: Final = 10_000
+RECORDS_PER_ACTION_MAX: Final = 2_000
+"""Statuses or offers in one action, so that a message made of it stays far below what a peer takes."""
+
 UNKNOWN_STATUS_MESSAGE: Final = "no agent and no history knows this task"
 
 

@@ -227,7 +227,9 @@ def conclude(
 def forward(master: Master, framework: Framework, statuses: list[TaskStatus]) -> None:
     """Send statuses to a framework that is there; one that is away asks when it is back."""
     if framework.session is not None:
-        master.out.append(ForwardStatuses(session=framework.session, statuses=tuple(statuses)))
+        for start in range(0, len(statuses), bounds.RECORDS_PER_ACTION_MAX):
+            some = tuple(statuses[start : start + bounds.RECORDS_PER_ACTION_MAX])
+            master.out.append(ForwardStatuses(session=framework.session, statuses=some))
 
 
 def statuses_acknowledged(master: Master, event: StatusesAcknowledged, _now_ms: int) -> None:
