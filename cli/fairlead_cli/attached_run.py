@@ -4,9 +4,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
+
+import click
 
 from fairlead_cli.display import make_display, progress_text
 from fairlead_cli.errors import EXIT_INTERRUPTED
@@ -16,7 +18,8 @@ from fairlead_cli.result_rows import result_row
 from fairlead_cli.run_request import RunRequest
 from fairlead_cli.running import Run, explain, open_run
 from fairlead_cli.sandbox import AsyncConnection, async_connected
-from fairlead_proto.task_state import TaskState
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.v1.operator_pb2 import ListTasksRequest
 from fairlead_sdk.task import Task, TaskResult
 
 EXPLAIN_AFTER_S: Final = 2.0
@@ -46,12 +49,14 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
             with _interrupts(run, follower) as interrupted:
                 explaining = asyncio.create_task(_explain_waiting(run, follower, connection))
                 try:
-                    await _finish(run, follower)
+                    await _finish(run, follower, connection)
                 finally:
                     explaining.cancel()
                 await follower.drain()
                 if interrupted.is_set():
                     await follower.note(_leftover_text(run))
+                elif is_quiet and _needs_words(run):
+                    await follower.note(_final_text(run))
                 else:
                     await follower.show(_final_text(run), is_final=True)
         finally:
@@ -62,18 +67,20 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
         return EXIT_INTERRUPTED if interrupted.is_set() else exit_code(run)
 
 
-async def _finish(run: Run, follower: OutputFollower) -> None:
+async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnection) -> None:
     """Run to the end, or until nobody reads the output any more: then the tasks are killed as by a signal."""
     shown: set[asyncio.Task[None]] = set()
     is_bar = sys.stderr.isatty()
 
-    def show(text: str) -> None:
-        task = asyncio.create_task(follower.show(text))
+    def later(work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         shown.add(task)
         task.add_done_callback(shown.discard)
 
     def launched(task: Task, attempt_id: str) -> None:
         follower.follow(attempt_id, task.name)
+        if len(run.tasks) == 1:
+            later(_show_place(run, follower, connection, attempt_id))
 
     def ended(result: TaskResult) -> None:
         follower.is_over(result.task_id)
@@ -84,11 +91,10 @@ async def _finish(run: Run, follower: OutputFollower) -> None:
         if len(run.tasks) > 1:
             now = run.progress
             counts = {"waiting": now.waiting, "running": now.running, "finished": now.finished}
-            show(progress_text(**counts, failed=now.failed, is_bar=is_bar))
-        elif run.progress.running:
-            show("running")
+            later(follower.show(progress_text(**counts, failed=now.failed, is_bar=is_bar)))
 
-    show("waiting")
+    if is_bar:
+        later(follower.show("waiting"))
     finishing = asyncio.create_task(run.finish(launched, ended, progressed))
     first: set[asyncio.Future[Any]] = {finishing, follower.broken}
     await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
@@ -100,6 +106,18 @@ async def _finish(run: Run, follower: OutputFollower) -> None:
         await asyncio.gather(*shown, return_exceptions=True)
     if follower.broken.done():
         raise follower.broken.result()
+
+
+async def _show_place(
+    run: Run, follower: OutputFollower, connection: AsyncConnection, attempt_id: str
+) -> None:
+    """Show which agent has the task, unless it is over by the time that is known."""
+    request = ListTasksRequest(framework_id=run.framework.framework_id, task_ids=[attempt_id])
+    with suppress(click.ClickException):  # it is only for information
+        answer = await connection.call(connection.operator.ListTasks, request)
+        agents = [task.agent_id for task in answer.tasks]
+        if agents and not run.results:
+            await follower.show(f"on agent {agents[0]}")
 
 
 async def _explain_waiting(run: Run, follower: OutputFollower, connection: AsyncConnection) -> None:
@@ -160,6 +178,12 @@ def _final_text(run: Run) -> str:
         first = f"; first: {failed[0].task.name} {_outcome(failed[0])}" if failed else ""
         return f"{len(results) - len(failed)} of {len(run.tasks)} tasks finished{first}"
     return _outcome(results[0]) if results else "ended without a result"
+
+
+def _needs_words(run: Run) -> bool:
+    """Whether a single task ended in a way that its exit code does not tell."""
+    ends = [result.reason for result in run.results.values() if not result.ok]
+    return len(run.tasks) == 1 and any(reason not in (Reason.EXITED, Reason.NONE) for reason in ends)
 
 
 def _outcome(result: TaskResult) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import grpc
 
-from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
+from fairlead_cli.errors import AgentAway, Failed, Invalid, Refused, Unreachable
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.v1.files_pb2_grpc import FilesServiceStub
 from fairlead_proto.v1.operator_pb2_grpc import OperatorServiceStub
@@ -30,6 +30,8 @@ _REFUSALS: Final = (
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.OUT_OF_RANGE,
 )
+# The network has no code for "who answered": these are the master's own words for an agent that is not there.
+_AGENT_AWAY: Final = ("agent ", "the agent ")
 _INVALID: Final = grpc.StatusCode.INVALID_ARGUMENT
 _AWAY: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNIMPLEMENTED)
 
@@ -68,6 +70,8 @@ def connected(address: str) -> Iterator[Connection]:
 def as_expected(error: grpc.RpcError, address: str) -> Exception:
     """The expected error that a failed call at ``address`` amounts to."""
     code, details = error.code(), error.details() or ""
+    if code is grpc.StatusCode.UNAVAILABLE and details.startswith(_AGENT_AWAY):
+        return AgentAway(details)
     if code in _AWAY:
         return Unreachable(address, _network_cause(code, details))
     if code is _INVALID:

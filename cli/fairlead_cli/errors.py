@@ -42,3 +42,13 @@ class Unreachable(click.ClickException):
             f"cannot reach the master at {address} ({detail}): is it running? "
             "start one with `fairlead up`, or set FAIRLEAD_MASTER"
         )
+
+
+class AgentAway(Unreachable):
+    """The master answers, but the agent that was asked for does not. As with a master, it may be back soon."""
+
+    exit_code = 1
+
+    def __init__(self, detail: str) -> None:
+        """Args: what the master said."""
+        click.ClickException.__init__(self, detail)

@@ -2,12 +2,16 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
 from fairlead_cli.addresses import json_option, master_option
 from fairlead_cli.errors import EXIT_REFUSED
 from fairlead_cli.parameters import DURATION
+
+REFUSALS: Final = ("unknown", "ambiguous", "pending")
+"""Outcomes of a kill that killed nothing, though something may run or come to run."""
 
 
 @click.command()
@@ -32,7 +36,8 @@ def kill(
 ) -> int:
     """Kill tasks, or a framework with all its tasks.
 
-    Exits with 4 if a task is unknown or its id is not unique; the others are killed nevertheless.
+    Exits with 4 if a task is unknown, its id is not unique, or it only waits in its framework's queue; the others
+    are killed nevertheless.
     """
     if not task_ids and not framework_id:
         raise click.UsageError("expected a task or --framework")
@@ -53,11 +58,11 @@ def kill(
         names = ("task_id", "framework_id", "outcome", "detail")
         print_json([{name: getattr(item, name) for name in names} for item in items])
     for item in items:
-        is_refused = item.outcome in ("unknown", "ambiguous")
+        is_refused = item.outcome in REFUSALS
         if is_refused or not as_json:
             text = f"{item.task_id}: {item.outcome}" + (f": {item.detail}" if item.detail else "")
             print(text, file=sys.stderr if is_refused else sys.stdout)
-    return EXIT_REFUSED if any(item.outcome in ("unknown", "ambiguous") for item in items) else 0
+    return EXIT_REFUSED if any(item.outcome in REFUSALS for item in items) else 0
 
 
 def _end_framework(master: str, framework_id: str, *, as_json: bool) -> int:

@@ -132,6 +132,7 @@ class LocalCluster:
         with ThreadPoolExecutor(max_workers=max(1, len(self.agents))) as pool:
             list(pool.map(lambda agent: agent.stop(STOP_TIMEOUT_S), self.agents))
         self.master.stop(STOP_TIMEOUT_S)
+        self._end_leftovers()
         self._remove_directory()
 
     def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -250,7 +251,7 @@ class LocalCluster:
             return
         from fairlead_cli import pages
         from fairlead_cli.connection import connected
-        from fairlead_proto.v1.operator_pb2 import GetClusterRequest, TeardownFrameworkRequest
+        from fairlead_proto.v1.operator_pb2 import TeardownFrameworkRequest
 
         with connected(self.address) as connection:
             for row in pages.FRAMEWORKS.fetch(connection)[0]:
@@ -260,14 +261,23 @@ class LocalCluster:
                         connection.call(connection.operator.TeardownFramework, request)
             deadline = time.monotonic() + DRAIN_TIMEOUT_S
             while time.monotonic() < deadline:
-                cluster = connection.call(connection.operator.GetCluster, GetClusterRequest())
-                if cluster.tasks_active == 0:
+                # Not those of dead agents: nobody but their executors, which come later, can end them.
+                rows = pages.AGENTS.fetch(connection)[0]
+                if not any(row["tasks"] for row in rows if row["state"] == "ACTIVE"):
                     return
                 time.sleep(LOOK_INTERVAL_S)
 
     def _kill_processes(self) -> None:
         for process in self.processes:
             process.stop(0)
+        self._end_leftovers()
+
+    def _end_leftovers(self) -> None:
+        """End the executors of agents that died before they could."""
+        from fairlead_cli.leftovers import end_executor
+
+        for index in range(len(self.agents)):
+            end_executor(self.agent_directory(index))
 
     def _remove_directory(self) -> None:
         if self._is_temporary:

@@ -107,7 +107,11 @@ def fairlead(ctx: click.Context, master: str | None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code; expected errors are one line on stderr."""
+    """Run one command line and return its exit code; expected errors are one line on stderr.
+
+    Raises:
+        SystemExit: with code 1, by click and without a word, when the reader of our output has left (`| head`).
+    """
     try:
         outcome = fairlead.main(args=arguments, prog_name="fairlead", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
@@ -122,11 +126,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _debug()
         print(f"fairlead: {error.format_message()}", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of a pipe (`fairlead tasks | head`) has seen enough. Python would complain again at exit when it
-        # flushes, so stdout is put where nothing complains.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return outcome if isinstance(outcome, int) else 0
 
 

@@ -30,6 +30,9 @@ from fairlead_cli.parameters import PAIR, WEIGHT
     metavar="EXPR",
     help="On the agent's attributes: rack=a|b, rack!=a, rack~a.*, ssd, !ssd; all must hold; repeatable.",
 )
+@click.option(
+    "--grace", metavar="DURATION", help="From SIGTERM to SIGKILL when a task is killed [default: 5s]"
+)
 @click.option("--max-runtime", metavar="DURATION", help="End a task that runs longer, such as 5m.")
 @click.option(
     "--retries",
@@ -55,6 +58,7 @@ def run(
     cpus: str,
     disk: str,
     gpus: str,
+    grace: str | None,
     max_runtime: str | None,
     mem: str,
     name: str,
@@ -85,6 +89,7 @@ def run(
         env=dict(env),
         constraints=constraints,
         max_runtime=max_runtime,
+        grace=grace,
         retries=retries,
     )
     if detach:

@@ -28,6 +28,7 @@ class RunRequest:
     env: dict[str, str] = field(default_factory=dict)
     constraints: Sequence[str] = ()
     max_runtime: str | None = None
+    grace: str | None = None
     retries: int = 0
 
     @property
@@ -60,6 +61,7 @@ class RunRequest:
                 env=self.env,
                 constraints=self.constraints,
                 max_runtime=self.max_runtime,
+                grace_period=self.grace,
                 retry_failed=self.retries,
                 task_id=task_id,
             )

@@ -14,8 +14,11 @@ from fairlead_sdk.framework import Framework
 from fairlead_sdk.task import Progress, Task, TaskResult
 from fairlead_sdk.workload import Phase
 
-KILL_TIMEOUT_S: Final = 15.0
-"""For interrupted tasks to be over: their default grace period of 5 s, and an agent's way to say so."""
+GRACE_DEFAULT_MS: Final = 5_000
+"""Of tasks that say nothing: the agents' own, as the schema states it."""
+
+KILL_MARGIN_S: Final = 10.0
+"""Beyond the grace period: how long interrupted tasks may take to be over."""
 
 Launched = Callable[[Task, str], None]
 """Called with a task and the id of its attempt when an agent has it."""
@@ -65,12 +68,13 @@ class Run:
         try:
             await asyncio.wait({collecting, killed}, return_when=asyncio.FIRST_COMPLETED)
             if not collecting.done():
-                await asyncio.wait({collecting}, timeout=KILL_TIMEOUT_S)
+                grace_ms = max(task.grace_period_ms or GRACE_DEFAULT_MS for task in self.tasks)
+                await asyncio.wait({collecting}, timeout=grace_ms / 1000 + KILL_MARGIN_S)
         finally:
             killed.cancel()
             if not collecting.done():
                 collecting.cancel()
-                await asyncio.wait({collecting}, timeout=KILL_TIMEOUT_S)
+                await asyncio.wait({collecting}, timeout=KILL_MARGIN_S)
         if not collecting.cancelled() and collecting.done():
             _raise_expected(collecting.exception(), self.framework.framework_id)
 

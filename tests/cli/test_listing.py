@@ -147,7 +147,7 @@ def test_agents_table_shows_the_three_numbers_side_by_side(invoke: Invoke, maste
         (grpc.StatusCode.PERMISSION_DENIED, 4),
         (grpc.StatusCode.FAILED_PRECONDITION, 4),
         (grpc.StatusCode.INVALID_ARGUMENT, 2),
-        (grpc.StatusCode.UNAVAILABLE, 3),
+        (grpc.StatusCode.UNIMPLEMENTED, 3),
         (grpc.StatusCode.INTERNAL, 1),
     ],
 )
