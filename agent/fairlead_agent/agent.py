@@ -3,10 +3,10 @@
 import asyncio
 import random
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 from structlog.typing import FilteringBoundLogger
 
+import fairlead_agent
 from fairlead_agent.checkpoint import Checkpoint
 from fairlead_agent.clock import SteadyClock
 from fairlead_agent.config import AgentOptions, kinds_of, settings_of
@@ -75,7 +75,6 @@ class Agent:
             random=random.random,
             log=log,
         )
-        self._version = _version()
         self._is_announced = False
         self._is_stopping_executor = False
         self._removals: set[asyncio.Task[None]] = set()
@@ -153,7 +152,7 @@ class Agent:
             ):
                 if isinstance(action, actions.SendStatuses):
                     self._files.wake()
-                self._session.send(write_messages(action, self._kinds, self._version))
+                self._session.send(write_messages(action, self._kinds, fairlead_agent.__version__))
             case (
                 actions.StartProcess()
                 | actions.TerminateProcess()
@@ -201,10 +200,3 @@ class Agent:
 
     def _reply(self, chunk: agent_pb2.FileChunk) -> None:
         self._session.send([agent_pb2.AgentMessage(file_chunk=chunk)])
-
-
-def _version() -> str:
-    try:
-        return version("fairlead")
-    except PackageNotFoundError:
-        return "unknown"

@@ -174,7 +174,7 @@ class ExecutorLink:
         key = (action.framework_id, spec.task_id)
         return protocol.Start(
             key=key,
-            sandbox=str(self._work_dir.sandbox(key)),
+            sandbox=self._work_dir.sandbox(key),
             argv=spec.command,
             environment=dict(spec.environment),
             working_directory=spec.working_directory,

@@ -7,6 +7,7 @@ nobody waits.
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
@@ -94,7 +95,7 @@ class FileServer:
                 case SandboxState.COLLECTED:
                     self._refuse(request, agent_pb2.FILE_CODE_COLLECTED, "the sandbox was removed")
                 case SandboxState.GROWING | SandboxState.COMPLETE:
-                    reader = SandboxReader(self._work_dir.sandbox(key))
+                    reader = SandboxReader(Path(self._work_dir.sandbox(key)))
                     await (self._list(request, reader) if request.list else self._read(request, reader, key))
         except FileNotThere as error:
             self._refuse(request, agent_pb2.FILE_CODE_NOT_FOUND, str(error))

@@ -46,7 +46,8 @@ RECORDS: list[Record] = [
 def a_journal(path: Path, records: list[Record] = RECORDS) -> bytes:
     journal, found = Checkpoint.open(path, KINDS)
     assert found == []
-    journal.append(records)
+    for record in records:
+        journal.append([record])
     journal.close()
     return path.read_bytes()
 
@@ -152,11 +153,34 @@ def test_journal_of_another_version_is_refused(tmp_path: Path) -> None:
 def test_record_of_a_newer_version_is_refused_by_its_offset(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     data = a_journal(path)
-    payload = b'["levitated","t1"]'
+    payload = b'[["levitated","t1"]]'
     path.write_bytes(data + b"%08x %08x %b\n" % (len(payload), zlib.crc32(payload), payload))
 
     with pytest.raises(CheckpointCorrupt, match=f"unreadable at byte {len(data)}: expected a record"):
         Checkpoint.open(path, KINDS)
+
+
+def test_records_of_one_turn_survive_together_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    journal, _ = Checkpoint.open(path, KINDS)
+    journal.append(RECORDS[:2])
+    journal.append(RECORDS[2:])
+    journal.close()
+    assert reopened(path) == RECORDS
+
+    path.write_bytes(path.read_bytes()[:-10])
+
+    assert reopened(path) == RECORDS[:2]
+
+
+def test_long_journal_is_compacted_to_several_lines(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    journal, _ = Checkpoint.open(path, KINDS)
+    journal.compact(RECORDS * 1_000)
+    journal.close()
+
+    assert reopened(path) == RECORDS * 1_000
+    assert len(path.read_bytes().splitlines()) == 1 + len(RECORDS)
 
 
 def test_compaction_replaces_the_journal_and_appending_goes_on(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_sandboxes_are_found_and_empty_frameworks_tidied(tmp_path: Path) -> None:
     work_dir = WorkDir.open(tmp_path)
     for key in (a_key("t2", "f1"), a_key("t1", "f1"), a_key("t1", "f2")):
-        work_dir.sandbox(key).mkdir(parents=True)
+        Path(work_dir.sandbox(key)).mkdir(parents=True)
     (tmp_path / "sandboxes" / "f3").mkdir()
 
     assert work_dir.find_sandboxes() == [a_key("t1", "f1"), a_key("t2", "f1"), a_key("t1", "f2")]
@@ -54,7 +54,7 @@ def test_removal_takes_everything_but_follows_no_link(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").write_text("keep")
-    sandbox = work_dir.sandbox(a_key())
+    sandbox = Path(work_dir.sandbox(a_key()))
     (sandbox / "deep").mkdir(parents=True)
     (sandbox / "deep" / "link").symlink_to(precious)
     (sandbox / "deep" / "closed").mkdir(mode=0o000)
@@ -68,12 +68,13 @@ def test_removal_takes_everything_but_follows_no_link(tmp_path: Path) -> None:
 
 def test_removal_says_what_it_could_not_remove(tmp_path: Path) -> None:
     work_dir = WorkDir.open(tmp_path)
-    work_dir.sandbox(a_key()).parent.mkdir()
-    work_dir.sandbox(a_key()).write_text("not a directory")
+    sandbox = Path(work_dir.sandbox(a_key()))
+    sandbox.parent.mkdir()
+    sandbox.write_text("not a directory")
 
     (failure,) = work_dir.remove_sandboxes([a_key()])
 
-    assert failure == f"{work_dir.sandbox(a_key())}: Not a directory"
+    assert failure == f"{sandbox}: Not a directory"
     work_dir.close()
 
 
