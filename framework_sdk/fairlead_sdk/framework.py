@@ -18,7 +18,7 @@ from fairlead_sdk.calls import Hello, Scope
 from fairlead_sdk.client import MasterClient
 from fairlead_sdk.clock import Timer, wait_until
 from fairlead_sdk.errors import Closed, FairleadError, Refused
-from fairlead_sdk.events import Event, SessionOver, Welcome
+from fairlead_sdk.events import Event, SessionOver, StatusReceived, Welcome
 from fairlead_sdk.handles import Listener, OnProgress, RunGroup, TaskHandle
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.transport import Transport
@@ -368,6 +368,9 @@ class Framework:
                 self._end_session(event.error)
                 return
             actions.extend(self._workload.step(event, now_ms))
+            if isinstance(event, StatusReceived) and self._client is not None:
+                # What there is to write down of a report is in the workload now.
+                self._client.state.acknowledge(event.status)
         self._settle(actions)
 
     def _settle(self, actions: Sequence[Action]) -> None:

@@ -90,7 +90,7 @@ class Scheduler:
     """Decides which tasks go on which offers. Subclass it and override what matters; every callback may be async."""
 
     def registered(self, driver: "Driver") -> Awaitable[None] | None:
-        """The session stands: say what is wanted. Called again after each reconnection, which voided all offers."""
+        """The session stands: say what is wanted. Called again after each reconnection, which voided offers and demand."""
 
     def resource_offers(self, driver: "Driver", offers: Sequence[Offer]) -> Awaitable[None] | None:
         """Offers that are outstanding now: accept or decline each, or hold it until its lease ends."""

@@ -7,7 +7,7 @@ in through ``receive`` and comes out as events for the application. Three promis
   wanted again, not yet running, until reconciliation says which of the two it is.
 - A report about a task is passed on once, by its sequence number, and acknowledged whenever it is repeated.
 - Demand, kills and a teardown not yet answered are asked again over the next stream; declines are not, because offers
-  die with the stream they came by.
+  die with the stream they came by. A demand that was answered is the application's to say again, as it is then.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -221,6 +221,10 @@ class SessionState:
         ]
         for request_id, accept in self._accepts.items():
             self._doubts.add(request_id, accept)
+        if not self._demand_ids:
+            # What was answered counts down with every accept, on the master only: said again as it was, it would ask
+            # for the launched ones once more. The application says what is wanted now.
+            self._demand = None
         was_open = self.phase is Phase.OPEN
         self.phase = Phase.AWAY
         self._queue = {}

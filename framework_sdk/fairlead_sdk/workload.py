@@ -240,8 +240,8 @@ class Workload:
             case Connected():
                 return self._repeat_kills() if event.resumed else []
             case Disconnected():
-                # The next stream begins by saying again what is wanted, and launches were not taken off it.
-                self._demand_changed = True
+                # The next stream begins without a demand, and the last one said does not know of launches since.
+                self._demand_changed = len(self._book) > 0
                 return []
             case _:
                 return []

@@ -302,3 +302,12 @@ async def test_a_restarted_master_neither_loses_nor_repeats_work() -> None:
     assert all(result.ok for result in results)
     assert len(master.tasks) == 20
     master.assert_at_rest()
+
+
+async def test_every_report_is_acknowledged() -> None:
+    master = a_master()
+    async with Framework("f", master=master) as framework:
+        await master.finish(framework.run([a_task() for _ in range(10)]))
+        await master.settle()
+
+        master.assert_at_rest()

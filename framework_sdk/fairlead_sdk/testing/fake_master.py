@@ -233,8 +233,14 @@ class FakeMaster:
     # --- what a test may want to be sure of ----------------------------------------------------------------------
 
     def assert_at_rest(self) -> None:
-        """Fail unless nothing runs, nothing is offered, and every agent's resources are free."""
+        """Fail unless nothing runs or is offered, all reports are acknowledged, and every agent's resources are free.
+
+        Reports to frameworks that were torn down are nobody's to acknowledge, and are left out.
+        """
         assert not self.running(), f"still running: {self.running()}"
+        for task in self.tasks:
+            if task.framework_id in self._sessions.frameworks:
+                assert not task.unacknowledged, f"{task.task_id} has unacknowledged reports"
         for framework in self._sessions.frameworks.values():
             assert not framework.offers, f"{framework.framework_id} still holds {list(framework.offers)}"
         for agent in self._cluster.agents.values():
