@@ -34,7 +34,7 @@ from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import WINDOW, AgentSearch
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
-from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract, sum_vectors
+from fairlead_proto.resources import ResourceKinds, Vector, add, fits, scale, subtract, sum_vectors
 from fairlead_proto.tasks import Constraint, DemandClass
 
 DECISIONS_KEPT: Final = 1_000
@@ -175,18 +175,20 @@ class Allocator:
         """
         framework = self._hierarchy.frameworks[framework_id]
         agent = self._agents[agent_id]
-        plain = sum(1 for vector in launched if vector == unit)
         others = [vector for vector in launched if vector != unit]
         if len(launched) < units or others:
-            self._give_back(framework, agent, unit, units - plain)
+            used = sum_vectors(launched, self.kinds.zero)
+            assert fits(used, scale(unit, units)), f"more was launched on {agent_id} than was offered: {used}"
+            self._give_back(framework, agent, unit, units - (len(launched) - len(others)))
             for vector in others:
                 self._hierarchy.charge(framework, vector, 1)
                 agent.charged = add(agent.charged, vector)
                 agent.tasks += 1
             self._search.shrank(agent)
-        assert min(map(int.__sub__, agent.free, agent.floor)) >= 0, (
-            f"more was launched on {agent_id} than was offered"
-        )
+        else:
+            assert len(launched) == units, (
+                f"{len(launched)} tasks of a unit were launched in an offer of {units}"
+            )
         self._demands.end_offer(framework, class_id, units, min(len(launched), units))
 
     def take_back(
@@ -368,6 +370,9 @@ class Allocator:
             self._serve_reservations()
             self._search.changed = False
             self._demands.wake(self._search.open_cycle())
+            if self.settings.when_head_does_not_fit == "freeze":
+                # Who was passed over because no agent could ever hold its unit may be a head that freezes by now.
+                self._demands.wake_all()
             if not self._serve():
                 return False
             if not self._reservations.cancel_void(self._search):
@@ -411,7 +416,8 @@ class Allocator:
             if not demand.wants:
                 continue
             able = [agent for agent in self._agents.values() if agent.could_hold(*demand.shape.key)]
-            if able and not any(self._search.fit.fits_now(agent, demand.shape.unit) for agent in able):
+            # The search and not the books: what was granted in this cycle is not in the books yet.
+            if able and not self._search.has_room(demand.shape, able):
                 return True
         return False
 

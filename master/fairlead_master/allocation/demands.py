@@ -116,6 +116,10 @@ class DemandBoard:
             for framework in self._sleepers.pop(shape, {}).values():
                 self._hierarchy.wake(framework)
 
+    def wake_all(self) -> None:
+        """Everyone who sleeps over a shape takes part again."""
+        self.wake(list(self._sleepers))
+
     def put_to_sleep(self, framework: Framework) -> None:
         """Nothing the framework wants might fit: it sleeps until something might."""
         self._hierarchy.sleep(framework)

@@ -2,13 +2,14 @@
 
 Demand classes are interned cluster-wide by unit and constraints into a ``Shape``: a thousand frameworks that want the
 same kind of task search once. A shape finds its agents through the *gain log*, an append-only list of agents whose free
-part grew or that joined. The shape reads it through a cursor of its own, keeps what fits as candidates, and looks at no
-agent again until that agent gains; within a cycle free parts only shrink, so "does not fit" stays true until then. A
-release therefore costs one append, and each shape sees it when it next needs an agent.
+part grew or that joined. The shape reads each entry once, keeps what fits as candidates, and looks at no agent again
+until that agent gains; within a cycle free parts only shrink, so "does not fit" stays true until then. A release
+therefore costs one append, and each shape sees it when it next needs an agent.
 
 The window rule: a unit goes to the candidate with the best score among the shape's window, which holds up to
-``WINDOW`` candidates, topped up from the log in its order before each choice. Equal scores go to the agent that was added
-first. A shape whose candidates are exhausted is *parked* and takes no part until an agent that gained fits it.
+``WINDOW`` candidates, topped up from the unread part of the log before each choice. Equal scores go to the agent that was
+added first. Each shape starts to read what is new at a place of its own and comes round, since a hundred shapes that
+all began with the same few agents would fill them under one another's feet. A shape whose candidates are exhausted is *parked* and takes no part until an agent that gained fits it.
 """
 
 from bisect import bisect_left
@@ -27,8 +28,14 @@ WINDOW: Final = 16
 """Candidates compared for one unit. Measured on a mixed cluster: 8 pack 90 % of the bottleneck resource, 16 pack 95 %,
 32 pack 97 %, each doubling the cost of a choice."""
 
-_READ_CHUNK: Final = 128
+_READ_CHUNK: Final = 64
 """Log entries filtered at once: few enough to be wasted, many enough that the filter runs at its own speed."""
+
+_RANGES_MAX: Final = 8
+"""Unread ranges of a shape before they are made one again."""
+
+_STRIDE: Final = 7_919
+"""A prime, so that shapes made one after another begin far apart wherever the log is longer than this or not a multiple."""
 
 _LOG_SLACK: Final = 1_024
 """The log is compacted at twice the number of agents and this, so that small clusters do not compact all the time."""
@@ -40,12 +47,13 @@ class Shape:
     """A unit vector with its constraints, and where it might go."""
 
     __slots__ = (
-        "constraints", "cursor", "excluded", "key", "members", "needs", "parked", "references", "scale", "spare",
-        "stamp", "terms", "unit", "wanting", "window",
+        "constraints", "excluded", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
+        "spare", "stamp", "terms", "unit", "unread", "wanting", "window",
     )  # fmt: skip
 
-    def __init__(self, key: ShapeKey, excluded: Container[AgentId] | None) -> None:
+    def __init__(self, key: ShapeKey, excluded: Container[AgentId] | None, number: int) -> None:
         self.key = key
+        self.number = number
         self.unit, self.constraints = key
         self.excluded = excluded
         """Agents its only user declined; None for a shape anyone shares."""
@@ -63,7 +71,10 @@ class Shape:
         """Indexes in the window. Asked for membership only, never iterated."""
         self.spare: list[int] = []
         """Read from the log and found to fit then, the earliest last."""
-        self.cursor = 0
+        self.unread: list[tuple[int, int]] = []
+        """Ranges of the log it has still to read, the next one last."""
+        self.noted_to = 0
+        """Where in the log the part begins that is in no range yet."""
         self.stamp = -1
         """The cycle in which the window was scored."""
 
@@ -92,9 +103,10 @@ class AgentSearch:
         """Of each index, where in the log it stands last; -1 for an agent that left."""
         self._woken_to = 0
         self._read_to = 0
-        """The furthest cursor: an entry at or after it has been read by no shape."""
+        """The furthest any shape has noted: an entry at or after it has been read by none."""
         self._stamp = 0
         self._scale = 0
+        self._shape_count = 0
         self._largest: list[int] = []
         """Of each column, the largest size of an agent; empty if it must be computed again."""
 
@@ -153,8 +165,7 @@ class AgentSearch:
         key = (unit, constraints)
         shape = self._shapes.get(key)
         if shape is None:
-            self._shapes[key] = shape = Shape(key, None)
-            self._prepare(shape)
+            self._shapes[key] = shape = self._new_shape(key, None)
         shape.references += 1
         return shape
 
@@ -162,8 +173,7 @@ class AgentSearch:
         self, unit: Vector, constraints: tuple[Constraint, ...], declined: Container[AgentId]
     ) -> Shape:
         """A shape for one user that keeps away from the agents ``declined`` holds, now or later."""
-        shape = Shape((unit, constraints), declined)
-        self._prepare(shape)
+        shape = self._new_shape((unit, constraints), declined)
         self._private[shape] = None
         shape.references = 1
         return shape
@@ -188,7 +198,7 @@ class AgentSearch:
         self.changed = True
         if shape.wanting > 1:
             return
-        if shape.parked and shape.cursor < len(self._log):
+        if shape.parked and shape.noted_to < len(self._log):
             shape.parked = False  # Agents gained while nobody wanted it, so it has to look again.
         if shape.parked:
             self._note_parked(shape)
@@ -257,7 +267,13 @@ class AgentSearch:
         for place, amount in shape.needs:
             self._columns[place][index] -= amount
 
-    def _prepare(self, shape: Shape) -> None:
+    def has_room(self, shape: Shape, agents: list[Agent]) -> bool:
+        """Whether any of the agents has room for a unit now, whatever the shape's user declined."""
+        return bool(self._fitting(shape, [agent.index for agent in agents]))
+
+    def _new_shape(self, key: ShapeKey, excluded: Container[AgentId] | None) -> Shape:
+        self._shape_count += 1
+        shape = Shape(key, excluded, self._shape_count)
         view = self.fit.view(shape.unit)
         size = self._largest_sizes()
         # The place that needs most of a whole agent refuses most agents, so it is asked first.
@@ -265,6 +281,7 @@ class AgentSearch:
             (place for place, amount in enumerate(view) if amount), key=lambda p: -view[p] / (size[p] or 1)
         )
         shape.needs = tuple([(place, view[place]) for place in places])
+        return shape
 
     def _largest_sizes(self) -> list[int]:
         if not self._largest:
@@ -302,26 +319,52 @@ class AgentSearch:
     def _refill(self, shape: Shape) -> None:
         if shape.scale != self._scale:
             self._rescore(shape)
-        while len(shape.window) < self._window:
-            if not shape.spare:
-                if shape.cursor >= len(self._log):
-                    return
-                self._read(shape)
-                continue
-            index = shape.spare.pop()
-            if index not in shape.members and self._fitting(shape, [index]):
-                heappush(shape.window, (self._negated_score(shape, index), index))
-                shape.members.add(index)
+        columns, needs, window, members = self._columns, shape.needs, shape.window, shape.members
+        examined = 0
+        while len(window) < self._window:
+            if not shape.spare and not self._read(shape):
+                break
+            while shape.spare and len(window) < self._window:
+                index = shape.spare.pop()
+                if index in members:
+                    continue
+                examined += 1
+                for place, amount in needs:
+                    if columns[place][index] < amount:
+                        break
+                else:
+                    heappush(window, (self._negated_score(shape, index), index))
+                    members.add(index)
+        self._counters.agents_examined += examined
 
-    def _read(self, shape: Shape) -> None:
-        end = min(shape.cursor + _READ_CHUNK, len(self._log))
-        hits = self._fitting(shape, self._log[shape.cursor : end])
-        shape.cursor = end
-        self._read_to = max(self._read_to, end)
+    def _read(self, shape: Shape) -> bool:
+        """Read on in the log; False if the shape has read it all."""
+        if shape.noted_to < len(self._log):
+            self._note_unread(shape)
+        if not shape.unread:
+            return False
+        start, end = shape.unread.pop()
+        if end - start > _READ_CHUNK:
+            shape.unread.append((start + _READ_CHUNK, end))
+            end = start + _READ_CHUNK
+        hits = self._fitting(shape, self._log[start:end])
         if shape.constraints or shape.excluded is not None or self.fit.slots is not None:
             hits = [index for index in hits if self._admits(shape, index)]
         hits.reverse()
         shape.spare = hits
+        return True
+
+    def _note_unread(self, shape: Shape) -> None:
+        start, end = shape.noted_to, len(self._log)
+        if len(shape.unread) >= _RANGES_MAX:
+            start = min(
+                first for first, _ in shape.unread
+            )  # What was read in between is read again, which does no harm.
+            shape.unread = []
+        middle = start + shape.number * _STRIDE % (end - start)
+        shape.unread += [piece for piece in ((start, middle), (middle, end)) if piece[0] < piece[1]]
+        shape.noted_to = end
+        self._read_to = max(self._read_to, end)
 
     def _admits(self, shape: Shape, index: int) -> bool:
         agent = self._agents[index]
@@ -350,8 +393,9 @@ class AgentSearch:
             needs = [dict(shape.needs) for shape in self._parked_wanted]
             self._floor = [min(need.get(place, 0) for need in needs) for place in range(self.fit.width)]
         for place, least in enumerate(self._floor):
-            column = self._columns[place]
-            indexes = [index for index in indexes if column[index] >= least]
+            if least > 0:  # Where nothing is needed an agent may even be below zero.
+                column = self._columns[place]
+                indexes = [index for index in indexes if column[index] >= least]
         return bool(indexes)
 
     def _drop(self, shape: Shape, index: int) -> None:
@@ -368,7 +412,9 @@ class AgentSearch:
         for position, index in enumerate(self._log):
             self._logged_at[index] = position
         for shape in (*self._shapes.values(), *self._private):
-            shape.cursor = bisect_left(kept, shape.cursor)
+            shape.noted_to = bisect_left(kept, shape.noted_to)
+            ranges = [(bisect_left(kept, start), bisect_left(kept, end)) for start, end in shape.unread]
+            shape.unread = [(start, end) for start, end in ranges if start < end]
         self._woken_to = bisect_left(kept, self._woken_to)
         self._read_to = bisect_left(kept, self._read_to)
 
@@ -388,8 +434,9 @@ class AgentSearch:
         assert set(parked) == set(self._parked_wanted), "parked shapes miscounted"
         for shape in parked:
             assert not shape.window, f"shape {shape.unit} is parked with candidates"
+            assert not shape.unread, f"shape {shape.unit} is parked before it read the log"
             for index in self._fitting(shape, list(range(len(self._agents)))):
-                unread = self._logged_at[index] >= shape.cursor
+                unread = self._logged_at[index] >= shape.noted_to
                 assert unread or not self._admits(shape, index), (
                     f"shape {shape.unit} is parked though it fits {index}"
                 )
