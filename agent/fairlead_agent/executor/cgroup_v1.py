@@ -291,7 +291,8 @@ class GroupV1:
 
     def remove(self) -> bool:
         """Remove the memory group and give back the seat."""
-        if not cgroup_tree.try_remove(KernelTree(), self._memory):
+        # A task with the right to do so may have made groups below its own.
+        if not cgroup_tree.try_remove(KernelTree(), self._memory) and not cgroup_tree.sweep([self._memory]):
             return False
         self._seat.cpu_ns_before += self._cpu_ns()
         self._isolation.take_back(self._seat)

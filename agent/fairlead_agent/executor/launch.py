@@ -52,6 +52,10 @@ class Launcher:
         self._own_files = (self._task_files[1], self._task_files[1])
         resource.setrlimit(resource.RLIMIT_NOFILE, self._own_files)
 
+    def close(self) -> None:
+        """Launch no more."""
+        os.close(self._null)
+
     def launch(self, start: Start, group_name: str) -> Launched:
         """Start the task's main process, inside its group from its first instruction.
 
@@ -84,12 +88,14 @@ class Launcher:
     def _spawn_inside(self, group: Group, start: Start, streams: list[OutputStream]) -> int:
         try:
             group.enter()
-            try:
-                pid = self._spawn_at(start, streams)
-            finally:
-                group.leave()
         except OSError as error:
+            group.leave()
             raise LaunchFailed(Reason.EXECUTOR_FAILED, f"cannot enter the task's group: {error}") from error
+        try:
+            pid = self._spawn_at(start, streams)
+        finally:
+            # An executor that cannot leave must not go on inside a task's limits: it ends, and the next one cleans up.
+            group.leave()
         group.adopt(pid)
         try:
             group.limit(Limits(start.cpus_milli, start.mem_bytes))

@@ -36,6 +36,7 @@ class RunningTask:
         self.streams = (launched.stdout, launched.stderr)
         self._ending: Ending | None = None
         self._was_killed = False
+        self._was_out_of_memory = False
         self._left_count = 0
 
     def pump(self, pipe: int) -> bool:
@@ -58,6 +59,15 @@ class RunningTask:
         if self._ending is None:
             self.signal(signal.SIGKILL)
         self.group.kill()
+
+    def end_if_out_of_memory(self) -> None:
+        """Kill what the kernel has left of a task when it killed one of its processes for memory.
+
+        Nobody can reason about such a task. With cgroup v2 the kernel does this by itself.
+        """
+        if not self._was_killed and self.group.memory_kills():
+            self._was_out_of_memory = True
+            self.kill()
 
     def measure(self) -> Measurement:
         """Give what it uses now."""
@@ -90,7 +100,9 @@ class RunningTask:
                 stream.close()
         code = self._ending.code
         usage = self._final_usage(self._ending.rusage)
-        is_out_of_memory = code != 0 and not self._was_killed and self.group.memory_kills() > 0
+        is_out_of_memory = self._was_out_of_memory or (
+            code != 0 and not self._was_killed and self.group.memory_kills() > 0
+        )
         return Exited(
             key=self.key,
             exit_code=code if code >= 0 else None,

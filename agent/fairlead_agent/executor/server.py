@@ -56,6 +56,9 @@ _COMMANDS_PER_TURN: Final = 32
 _REPEAT_INTERVAL_MS: Final = 20
 """Until what is being killed is looked at again. Mostly SIGCHLD comes earlier."""
 
+_REMOVAL_INTERVAL_MS: Final = 200
+"""Until a group that the kernel has not let go of is removed again. Nobody waits for it."""
+
 _CLOSE_ROUNDS: Final = 50
 """A second: the kernel lets go of a group when its last process has been switched out. What stays is taken by the next
 executor."""
@@ -116,6 +119,7 @@ class Server:
             if not self._removable and self._isolation.close():
                 break
             time.sleep(_REPEAT_INTERVAL_MS / 1000)
+        self._launcher.close()
         if self._link is not None:
             self._link.close()
 
@@ -130,8 +134,10 @@ class Server:
     def _timeout_s(self) -> float | None:
         if self._commands:
             return 0
-        if self._ending or self._removable:
+        if self._ending:
             return _REPEAT_INTERVAL_MS / 1000
+        if self._removable:
+            return _REMOVAL_INTERVAL_MS / 1000
         if self._tasks or (self._link is not None and self._link.is_open):
             return None
         return max(self._alone_since_ms + self._alone_timeout_ms - _monotonic_ms(), 0) / 1000
@@ -272,6 +278,8 @@ class Server:
                     task.kill()
             case MeasureUsage():
                 self._isolation.refresh()
+                for task in self._tasks.values():
+                    task.end_if_out_of_memory()
                 self._events.append(Usage(tuple((key, task.measure()) for key, task in self._tasks.items())))
             case Shutdown(kill_tasks):
                 self._is_ending = True

@@ -90,11 +90,11 @@ class Agent:
     def output(self, name: str) -> str:
         return (self.sandbox(name) / "stdout").read_text()
 
-    async def output_of(self, name: str) -> str:
+    async def output_of(self, name: str, stream: str = "stdout") -> str:
         """Wait until the task has written a whole line."""
         while True:
             with contextlib.suppress(FileNotFoundError):
-                if (text := self.output(name)).endswith("\n"):
+                if (text := (self.sandbox(name) / stream).read_text()).endswith("\n"):
                     return text
             await asyncio.sleep(0.005)
 
@@ -108,24 +108,29 @@ async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
     agents: list[Agent] = []
 
     async def connect_now(
-        isolation: str = "none", *, alone_timeout_ms: int = 10_000, **options: str
+        isolation: str = "none",
+        *,
+        alone_timeout_ms: int = 10_000,
+        work_dir: Path = tmp_path,
+        **options: str,
     ) -> Agent:
         client = await ExecutorClient.connect(
-            tmp_path, ExecutorOptions(isolation=isolation, alone_timeout_ms=alone_timeout_ms, **options)
+            work_dir, ExecutorOptions(isolation=isolation, alone_timeout_ms=alone_timeout_ms, **options)
         )
-        agents.append(Agent(client, tmp_path))
+        agents.append(Agent(client, work_dir))
         return agents[-1]
 
     yield connect_now
-    for pid in {agent.pid for agent in agents}:
-        end_executor(tmp_path, pid)
+    for work_dir, pid in {(agent.work_dir, agent.pid) for agent in agents}:
+        end_executor(work_dir, pid)
     for agent in agents:
         with contextlib.suppress(ExecutorLost):
             async for _ in agent.client.events():
                 pass
         await agent.client.close()
-    log = (tmp_path / "executor" / "log").read_text() if agents else ""
-    assert "Traceback" not in log, log
+    for work_dir in {agent.work_dir for agent in agents}:
+        log = (work_dir / "executor" / "log").read_text()
+        assert "Traceback" not in log, log
 
 
 def end_executor(work_dir: Path, pid: int) -> None:

@@ -1,14 +1,22 @@
 """A task that cannot be started says why, in one line and with the right reason."""
 
+import contextlib
+import errno
 import os
+import resource
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from fairlead_agent.executor.isolation import Limits
+from fairlead_agent.executor.launch import Launcher, LaunchFailed
+from fairlead_agent.executor.processes import is_running
+from fairlead_agent.executor.protocol import Measurement, Start, StartFailed
 from fairlead_proto.task_state import Reason
-from tests.agent.executor.conftest import Connect
+from tests.agent.executor.conftest import Connect, key_of
 
 pytestmark = pytest.mark.shell
 
@@ -128,7 +136,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB."""
     place = tmp_path / "tiny"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k,nr_inodes=8", "tmpfs", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k,nr_inodes=12", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("mounting a small file system needs root")
     yield place
@@ -150,6 +158,111 @@ async def test_full_disk_in_the_sandbox_drops_output_and_lets_the_task_run(
     stored = (tiny_disk / "s" / "stdout").stat().st_size
     assert 0 < stored <= 256 * 1024
     assert ended.message == f"stdout: {1000000 - stored} bytes could not be written: No space left on device"
+
+
+@pytest.mark.root
+async def test_task_that_cannot_be_written_down_is_not_started_and_no_end_is_lost(
+    tiny_disk: Path, connect: Connect, tmp_path: Path
+) -> None:
+    agent = await connect(work_dir=tiny_disk)
+    before = agent.shell(
+        "before", "while [ ! -e go ]; do sleep 0.01; done; exit 6", sandbox=str(tmp_path / "s")
+    )
+    await agent.started(before)
+    filler = tiny_disk / "filler"
+    with contextlib.suppress(OSError):
+        filler.write_bytes(bytes(1 << 20))
+
+    # What is left of the journal's last page is soon used up.
+    refused: list[StartFailed] = []
+    while not refused:
+        key = agent.start(f"t{len(agent.seen)}", "true", sandbox=str(tmp_path / "t"))
+        await agent.until(lambda event, key=key: getattr(event, "key", None) == key)  # type: ignore[misc]
+        refused = [event for event in agent.seen if isinstance(event, StartFailed)]
+
+    assert refused[0].reason is Reason.EXECUTOR_FAILED
+    assert "cannot write down what is started: [Errno 28] No space left on device" in refused[0].message
+    (tmp_path / "s" / "go").touch()
+    ended = await agent.exited(before)
+    assert ended.exit_code == 6
+    filler.unlink()
+    await agent.exited(agent.start("after", "true", sandbox=str(tmp_path / "after")))
+    os.kill(agent.pid, signal.SIGKILL)
+    await agent.lost()
+    ends = (await connect(work_dir=tiny_disk)).client.hello.ended
+    assert ended in ends
+    assert refused[0] in ends
+
+
+class BrokenGroup:
+    """A group whose limits cannot be set."""
+
+    def __init__(self) -> None:
+        self.adopted: list[int] = []
+        self.removed = False
+
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
+    def main_ended(self) -> None: ...
+    def adopt(self, pid: int) -> None:
+        self.adopted.append(pid)
+
+    def limit(self, limits: Limits) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def pids(self) -> list[int]:
+        return [pid for pid in self.adopted if is_running(pid)]
+
+    def kill(self) -> None:
+        for pid in self.pids():
+            os.kill(pid, signal.SIGKILL)
+
+    def measure(self) -> Measurement:
+        return Measurement()
+
+    def measure_ended(self) -> Measurement:
+        return Measurement()
+
+    def memory_kills(self) -> int:
+        return 0
+
+    def remove(self) -> bool:
+        self.removed = True
+        return True
+
+
+class BrokenIsolation:
+    name = "broken"
+    note = ""
+
+    def __init__(self) -> None:
+        self.directories: list[str] = []
+        self.group = BrokenGroup()
+
+    def create(self, name: str, sandbox: str, /) -> BrokenGroup:
+        return self.group
+
+    def refresh(self) -> None: ...
+    def close(self) -> bool:
+        return True
+
+
+def test_task_that_cannot_be_limited_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a launch changes the directory of its process
+    isolation = BrokenIsolation()
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    launcher = Launcher(isolation, path="/usr/bin:/bin")
+    try:
+        with pytest.raises(LaunchFailed, match="cannot limit the task") as caught:
+            launcher.launch(Start(key_of("a"), str(tmp_path / "s"), ("sleep", "1000"), {}), "t1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
+        launcher.close()
+
+    assert caught.value.reason is Reason.EXECUTOR_FAILED
+    assert len(isolation.group.adopted) == 1
+    assert isolation.group.pids() == []
+    assert isolation.group.removed
 
 
 @pytest.mark.root

@@ -37,6 +37,20 @@ async def test_task_whose_child_ran_out_of_memory_is_out_of_memory(connect: Conn
     assert (ended.out_of_memory, ended.exit_code) == (True, 128 + signal.SIGKILL)
 
 
+async def test_task_that_goes_on_after_a_memory_kill_is_ended_when_it_is_measured(
+    connect: Connect, cgroup_v1: str
+) -> None:
+    agent = await connect(cgroup_v1)
+    script = "python3 -c 'x = bytearray(300 << 20)'; echo $?; exec sleep 1000"
+    key = agent.shell("a", script, mem_bytes=64 * MIB)
+    assert await agent.output_of("a") == "137\n"
+
+    agent.client.measure_usage()
+
+    ended = await agent.exited(key)
+    assert (ended.out_of_memory, ended.signal) == (True, signal.SIGKILL)
+
+
 async def test_limit_too_small_for_any_program_harms_only_its_task(connect: Connect, cgroup_v1: str) -> None:
     agent = await connect(cgroup_v1)
 
