@@ -47,6 +47,7 @@ class LocalCluster:
         directory: state, sandboxes and logs; a temporary one is removed at the end.
         master: the master's process.
         agents: the agents' processes.
+        resources: of each agent, as text.
     """
 
     def __init__(
@@ -81,8 +82,8 @@ class LocalCluster:
         if agents < 1:
             raise Invalid(f"agents: expected at least 1, got {agents}")
         resources = resources or default_resources(agents)
-        self._resources = [resources] * agents if isinstance(resources, str) else list(resources)
-        _check_one_each("resources", len(self._resources), agents)
+        self.resources = [resources] * agents if isinstance(resources, str) else list(resources)
+        _check_one_each("resources", len(self.resources), agents)
         attributes = attributes or {}
         self._attributes = [attributes] * agents if isinstance(attributes, Mapping) else list(attributes)
         _check_one_each("attributes", len(self._attributes), agents)
@@ -91,8 +92,9 @@ class LocalCluster:
         self._isolation = isolation
         self._master_arguments = tuple(master_arguments)
         self._agent_arguments = tuple(agent_arguments)
-        self._is_temporary = directory is None
         self._given_directory = directory
+        self._temporary: Path | None = None
+        """The directory to remove at the end: only ever one that we made."""
         self.directory = directory or Path()
         self.address = ""
         self.master = ChildProcess("master", (), Path())
@@ -107,7 +109,9 @@ class LocalCluster:
             Invalid: the port is in use.
             Failed: a process died, with the end of its log; or the time was not enough.
         """
-        self.directory = (self._given_directory or Path(tempfile.mkdtemp(prefix="fairlead-"))).resolve()
+        if self._given_directory is None:
+            self._temporary = Path(tempfile.mkdtemp(prefix="fairlead-")).resolve()
+        self.directory = (self._given_directory or self._temporary or Path()).resolve()
         (self.directory / "logs").mkdir(parents=True, exist_ok=True)
         try:
             for attempt in range(1, PORT_ATTEMPTS + 1):
@@ -117,11 +121,11 @@ class LocalCluster:
                 except Failed:
                     if self._port or attempt == PORT_ATTEMPTS or _is_free(self.address):
                         raise
-                    self._kill_processes()
+                    self._stop_processes()
                 else:
                     return
         except BaseException:
-            self._kill_processes()
+            self._stop_processes()
             self._remove_directory()
             raise
 
@@ -129,10 +133,7 @@ class LocalCluster:
         """Kill all tasks, then stop agents and master, each in bounded time; harmless when it is down."""
         with contextlib.suppress(Unreachable, Refused, Failed, Invalid):
             self._end_tasks()
-        with ThreadPoolExecutor(max_workers=max(1, len(self.agents))) as pool:
-            list(pool.map(lambda agent: agent.stop(STOP_TIMEOUT_S), self.agents))
-        self.master.stop(STOP_TIMEOUT_S)
-        self._end_leftovers()
+        self._stop_processes()
         self._remove_directory()
 
     def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -209,7 +210,7 @@ class LocalCluster:
         self.master = ChildProcess("master", self._master_command(), logs / "master.log")
         self.agents = [
             ChildProcess(f"agent-{index + 1}", self._agent_command(index), logs / f"agent-{index + 1}.log")
-            for index in range(len(self._resources))
+            for index in range(len(self.resources))
         ]
         # All at once: agents try again every few milliseconds until the master listens.
         for process in self.processes:
@@ -223,7 +224,7 @@ class LocalCluster:
 
     def _agent_command(self, index: int) -> list[str]:
         command = ["agent", "--master", self.address, "--hostname", f"local-{index + 1}"]
-        command += ["--work-dir", str(self.agent_directory(index)), "--resources", self._resources[index]]
+        command += ["--work-dir", str(self.agent_directory(index)), "--resources", self.resources[index]]
         for name, value in self._attributes[index].items():
             command += ["--attribute", f"{name}={value}"]
         if self._isolation:
@@ -267,21 +268,22 @@ class LocalCluster:
                     return
                 time.sleep(LOOK_INTERVAL_S)
 
-    def _kill_processes(self) -> None:
-        for process in self.processes:
-            process.stop(0)
-        self._end_leftovers()
-
-    def _end_leftovers(self) -> None:
-        """End the executors of agents that died before they could."""
+    def _stop_processes(self) -> None:
+        if not self.agents:
+            return
+        with ThreadPoolExecutor(max_workers=len(self.agents)) as pool:
+            list(pool.map(lambda agent: agent.stop(STOP_TIMEOUT_S), self.agents))
+        self.master.stop(STOP_TIMEOUT_S)
+        # Of agents that died before they could end their executors themselves.
         from fairlead_cli.leftovers import end_executor
 
         for index in range(len(self.agents)):
             end_executor(self.agent_directory(index))
 
     def _remove_directory(self) -> None:
-        if self._is_temporary:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
 
 
 def default_resources(agents: int) -> str:

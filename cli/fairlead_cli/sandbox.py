@@ -97,6 +97,8 @@ async def tail_offset(connection: AsyncConnection, output: Output, lines: int) -
         Unreachable, Refused: as ``read_output``.
     """
     end = (await _read(connection, output, -1, length=1)).size
+    if lines == 0:
+        return end
     # One more newline than lines wanted marks the place, and the one that ends the last line is none of them.
     wanted = lines + 1
     position = end

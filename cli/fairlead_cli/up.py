@@ -1,32 +1,13 @@
 """`fairlead up`: a cluster on this host for as long as the command runs."""
 
-import signal
-import sys
-import threading
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import click
 
-from fairlead_cli.addresses import DEFAULT_MASTER, DEFAULT_PORT
+from fairlead_cli.addresses import DEFAULT_PORT
 from fairlead_cli.agent import ISOLATIONS
-from fairlead_cli.child_process import ChildProcess
-from fairlead_cli.errors import EXIT_INTERRUPTED
-from fairlead_cli.local_cluster import LocalCluster, default_resources
 from fairlead_cli.parameters import PAIR, RESOURCES
-
-LOOK_INTERVAL_S: Final = 0.25
-"""Between looks whether a child has died: a person does not notice, and it costs some microseconds."""
-
-RESTART_WAITS_S: Final = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Before the first, second, … restart of a process; the last one repeats. One that dies at once, whatever the reason,
-must not take the host with it."""
-
-STEADY_S: Final = 30.0
-"""A process that lived this long died for a new reason: its count of restarts begins again."""
 
 
 @click.command()
@@ -67,6 +48,9 @@ def up(
     One master and some agents as processes on this host, without root. A process that dies is started again, as an
     init system would. At the end all tasks are killed.
     """
+    from fairlead_cli.local_cluster import LocalCluster
+    from fairlead_cli.supervision import run_until_signal
+
     cluster = LocalCluster(
         agents=agents,
         resources=resources,
@@ -76,93 +60,4 @@ def up(
         directory=directory,
         isolation=isolation,
     )
-    stopped = threading.Event()
-    received: list[int] = []
-
-    def stop(number: int, _frame: object) -> None:
-        received.append(number)
-        stopped.set()
-
-    begun = time.monotonic()
-    # While it starts, Ctrl-C raises and the cluster cleans up after itself; SIGTERM is made to do the same.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    cluster.start()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    try:
-        _greet(cluster, agents, resources or default_resources(agents), time.monotonic() - begun)
-        Supervisor(cluster).run(stopped)
-        print("stopping: tasks first, then agents, then the master", file=sys.stderr, flush=True)
-    finally:
-        cluster.stop()
-    # A service manager's SIGTERM is the ordinary end; Ctrl-C is reported as every shell command reports it.
-    return EXIT_INTERRUPTED if received[:1] == [signal.SIGINT] else 0
-
-
-def _greet(cluster: LocalCluster, agents: int, resources: str, took_s: float) -> None:
-    is_default = cluster.address == DEFAULT_MASTER
-    export = "" if is_default else f"export FAIRLEAD_MASTER={cluster.address}\n  "
-    print(
-        f"master at {cluster.address} with {agents} agents of {resources} each, up in {took_s:.1f} s\n"
-        f"logs and sandboxes in {cluster.directory}\n"
-        f"try, in another shell:\n"
-        f"  {export}fairlead run -- echo hello\n"
-        f"  fairlead run -n 10 --cpus 0.5 -- sh -c 'sleep 3; hostname'\n"
-        f"  fairlead agents --watch\n"
-        f"  fairlead shares\n"
-        f"Ctrl-C stops everything.",
-        flush=True,
-    )
-
-
-@dataclass(slots=True)
-class _History:
-    """Of one process: how often in a row it died soon, and when to start it again."""
-
-    restarts: int = 0
-    started_s: float = 0.0
-    restart_at_s: float | None = None
-
-
-class Supervisor:
-    """Starts dead processes of a cluster again, ever more slowly if they keep dying."""
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        """Args: a started cluster."""
-        self._histories = [(process, _History(started_s=time.monotonic())) for process in cluster.processes]
-
-    def run(self, stopped: threading.Event) -> None:
-        """Supervise until ``stopped`` is set."""
-        while not stopped.wait(LOOK_INTERVAL_S):
-            self.look(time.monotonic())
-
-    def look(self, now_s: float) -> None:
-        """Look at each process once: note a death, or restart one whose wait is over."""
-        for process, history in self._histories:
-            if process.is_alive:
-                continue
-            if history.restart_at_s is None:
-                self._note_death(process, history, now_s)
-            if history.restart_at_s is not None and now_s >= history.restart_at_s:
-                process.start()
-                history.restart_at_s, history.started_s = None, now_s
-                print(f"{process.name} started again, pid {process.pid}", file=sys.stderr, flush=True)
-
-    @staticmethod
-    def _note_death(process: ChildProcess, history: _History, now_s: float) -> None:
-        if now_s - history.started_s >= STEADY_S:
-            history.restarts = 0
-        wait_s = RESTART_WAITS_S[min(history.restarts, len(RESTART_WAITS_S) - 1)]
-        history.restarts += 1
-        history.restart_at_s = now_s + wait_s
-        print(
-            f"{process.name} died ({_how(process.exit_code)}), starting it again in {wait_s:g} s; log: {process.log}",
-            file=sys.stderr,
-            flush=True,
-        )
-
-
-def _how(exit_code: int | None) -> str:
-    if exit_code is not None and exit_code < 0:
-        return f"signal {-exit_code}"
-    return f"exit code {exit_code}"
+    return run_until_signal(cluster)

@@ -147,7 +147,6 @@ def test_agents_table_shows_the_three_numbers_side_by_side(invoke: Invoke, maste
         (grpc.StatusCode.PERMISSION_DENIED, 4),
         (grpc.StatusCode.FAILED_PRECONDITION, 4),
         (grpc.StatusCode.INVALID_ARGUMENT, 2),
-        (grpc.StatusCode.UNIMPLEMENTED, 3),
         (grpc.StatusCode.INTERNAL, 1),
     ],
 )
@@ -161,6 +160,15 @@ def test_refusal_is_one_line_and_has_its_exit_code(
     assert outcome.code == expected
     assert "framework 'x' is unknown" in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_something_else_at_the_address_is_no_master(invoke: Invoke, master: CannedMaster) -> None:
+    master.refusal = grpc.StatusCode.UNIMPLEMENTED, "Method not found!"
+
+    outcome = invoke("tasks")
+
+    assert outcome.code == 3
+    assert "what answers there is no Fairlead master of this version" in outcome.err
 
 
 def test_watch_prints_one_array_for_each_change(

@@ -1,0 +1,128 @@
+import io
+import re
+
+import pytest
+
+from fairlead_cli.display import Display, progress_text
+
+
+class Terminal(io.BytesIO):
+    """What a terminal is to a program: it says that it is one, and lines can be drawn over."""
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def screen(self) -> list[str]:
+        """Lines as a person sees them in the end."""
+        lines = [""]
+        for part in re.split(r"(\r\x1b\[K|\n)", self.getvalue().decode()):
+            if part == "\n":
+                lines.append("")
+            elif part.startswith("\r"):
+                lines[-1] = ""
+            else:
+                lines[-1] += part
+        return lines
+
+
+def a_display(
+    stdout: io.BytesIO, stderr: io.BytesIO, *, has_prefix: bool = False, is_quiet: bool = False
+) -> Display:
+    return Display(has_prefix=has_prefix, is_quiet=is_quiet, stdout=stdout, stderr=stderr)
+
+
+def test_output_passes_unchanged_byte_by_byte() -> None:
+    stdout, stderr = io.BytesIO(), io.BytesIO()
+    display = a_display(stdout, stderr)
+
+    for piece in (b"par", b"tial\xff", b"\n\x00"):
+        display.output("t", "stdout", piece)
+    display.output("t", "stderr", b"oops")
+    display.end_output("t", "stdout")
+
+    assert stdout.getvalue() == b"partial\xff\n\x00"
+    assert stderr.getvalue() == b"oops"
+
+
+def test_lines_of_several_tasks_are_never_mixed() -> None:
+    stdout, stderr = io.BytesIO(), io.BytesIO()
+    display = a_display(stdout, stderr, has_prefix=True)
+
+    display.output("a", "stdout", b"one\ntw")
+    display.output("b", "stdout", b"eins\n")
+    display.output("a", "stdout", b"o\nrest")
+    display.end_output("a", "stdout")
+    display.end_output("b", "stdout")
+
+    assert stdout.getvalue() == b"a| one\nb| eins\na| two\na| rest\n"
+
+
+def test_state_is_drawn_over_on_a_terminal_and_makes_room_for_output() -> None:
+    terminal = Terminal()
+    display = a_display(terminal, terminal)
+
+    display.state("waiting")
+    display.state("on agent a")
+    assert terminal.screen == ["on agent a"]
+    display.output("t", "stdout", b"hello\n")
+    assert terminal.screen == ["hello", "on agent a"]
+    display.note("careful")
+    assert terminal.screen == ["hello", "careful", "on agent a"]
+    display.state("finished", is_final=True)
+    assert terminal.screen == ["hello", "careful", "finished", ""]
+
+
+def test_unfinished_line_of_output_is_not_drawn_over() -> None:
+    terminal = Terminal()
+    display = a_display(terminal, terminal)
+
+    display.state("on agent a")
+    display.output("t", "stdout", b"Name? ")
+    display.state("still on agent a")
+    assert terminal.screen == ["Name? "]
+    display.state("finished", is_final=True)
+    assert terminal.screen == ["Name? ", "finished", ""]
+
+
+def test_states_elsewhere_are_lines_but_not_a_flood() -> None:
+    stdout, stderr = io.BytesIO(), io.BytesIO()
+    display = a_display(stdout, stderr)
+
+    for number in range(100):
+        display.state(f"{number} done")
+    display.state("all done", is_final=True)
+
+    assert stderr.getvalue() == b"0 done\nall done\n"
+
+
+def test_quiet_display_shows_notes_only() -> None:
+    stdout, stderr = io.BytesIO(), io.BytesIO()
+    display = a_display(stdout, stderr, is_quiet=True)
+
+    display.state("waiting")
+    display.state("finished", is_final=True)
+    display.note("lost")
+
+    assert stderr.getvalue() == b"lost\n"
+
+
+@pytest.mark.parametrize(
+    ("finished", "running", "expected"),
+    [(0, 0, "··········"), (0, 3, "▒▒▒▒▒▒▒▒▒▒"), (3, 0, "██████████"), (1, 1, "███▒▒▒····")],
+)
+def test_bar_shows_done_and_running_parts(finished: int, running: int, expected: str) -> None:
+    waiting = 3 - finished - running
+
+    text = progress_text(waiting=waiting, running=running, finished=finished, failed=0, is_bar=True)
+
+    bar = "".join(3 * mark for mark in expected)
+    assert text.startswith(f"[{bar}]") or text[1:31].count("█") == finished * 10
+    assert len(text[1:31]) == 30
+    assert f"{finished}/3 done, {running} running, {waiting} waiting" in text
+
+
+def test_failures_are_counted() -> None:
+    text = progress_text(waiting=1, running=0, finished=1, failed=2, is_bar=False)
+
+    assert text == "3/4 done, 0 running, 1 waiting, 2 failed"

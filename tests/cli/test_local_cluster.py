@@ -1,0 +1,179 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fairlead_cli import local_cluster
+from fairlead_cli.child_process import ChildProcess
+from fairlead_cli.errors import Failed, Invalid
+from fairlead_cli.local_cluster import LocalCluster
+from fairlead_cli.supervision import RESTART_WAITS_S, STEADY_S, Supervisor
+from tests.cli.conftest import Invoke
+
+
+@pytest.fixture
+def busy_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_busy_port_is_named_and_nothing_is_started(invoke: Invoke, busy_port: int) -> None:
+    outcome = invoke("up", "--port", str(busy_port))
+
+    assert outcome.code == 2
+    assert f"port {busy_port} is in use" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_process_that_dies_at_its_start_is_shown_with_its_last_words(tmp_path: Path) -> None:
+    cluster = LocalCluster(agents=1, policy="luck", directory=tmp_path / "state")
+
+    with pytest.raises(Failed, match="master ended at its start with code 2") as failed:
+        cluster.start()
+
+    assert str(tmp_path / "state" / "logs" / "master.log") in str(failed.value)
+    assert "got 'luck'" in str(failed.value)
+    assert not any(process.is_alive for process in cluster.processes)
+
+
+def test_stop_of_what_was_never_started_touches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "precious").touch()
+    monkeypatch.chdir(tmp_path)
+
+    LocalCluster(agents=1).stop()
+
+    assert (tmp_path / "precious").exists()
+
+
+@pytest.mark.parametrize("resources", [["cpus=1"], ["cpus=1"] * 3])
+def test_each_agent_needs_its_resources(resources: list[str]) -> None:
+    with pytest.raises(
+        Invalid, match=f"resources: expected one for all agents or one for each of 2, got {len(resources)}"
+    ):
+        LocalCluster(agents=2, resources=resources)
+
+
+def test_small_host_still_offers_room_for_ordinary_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(os, "sysconf", lambda _name: 2**14)
+
+    assert local_cluster.default_resources(3).startswith("cpus=2,mem=1GiB,")
+
+
+class FakeProcess(ChildProcess):
+    """A process that is dead or alive as the test says, and counts its starts."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, (), Path("/nowhere"))
+        self.alive = True
+        self.starts = 0
+
+    @property
+    def is_alive(self) -> bool:
+        return self.alive
+
+    @property
+    def pid(self) -> int:
+        return 1
+
+    def start(self) -> None:
+        self.alive = True
+        self.starts += 1
+
+
+def test_supervisor_restarts_ever_more_slowly_and_forgives_a_steady_process() -> None:
+    cluster = LocalCluster(agents=1)
+    agent = FakeProcess("agent-1")
+    cluster.master = FakeProcess("master")
+    cluster.agents = [agent]
+    supervisor = Supervisor(cluster)
+    now_s = 1e9
+
+    for wait_s in (*RESTART_WAITS_S, RESTART_WAITS_S[-1]):
+        agent.alive = False
+        starts = agent.starts
+        supervisor.look(now_s)
+        assert agent.starts == starts + (wait_s == 0)
+        supervisor.look(now_s + wait_s)
+        assert agent.starts == starts + 1
+        now_s += wait_s + 0.1
+    agent.alive = False
+    supervisor.look(now_s + STEADY_S)
+
+    assert agent.alive, "the first restart after a steady time waits for nothing"
+    assert isinstance(cluster.master, FakeProcess)
+    assert cluster.master.starts == 0
+
+
+@pytest.mark.shell
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_up_greets_restarts_what_dies_and_leaves_nothing(number: int, code: int) -> None:
+    arguments = [
+        "up",
+        "--agents",
+        "1",
+        "--port",
+        "0",
+        "--resources",
+        "cpus=2,mem=1GiB",
+        "--isolation",
+        "none",
+    ]
+    command = [sys.executable, "-m", "fairlead_cli.main"]
+    with subprocess.Popen(
+        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as up:
+        assert up.stdout is not None
+        assert up.stderr is not None
+        greeting = [up.stdout.readline() for _ in range(8)]
+        address = greeting[0].split()[2]
+        directory = Path(greeting[1].split()[-1])
+        environment = {**os.environ, "FAIRLEAD_MASTER": address}
+        subprocess.run(
+            [*command, "run", "--detach", "--", "sleep", "987"], env=environment, check=True, timeout=30
+        )
+        (agent,) = [child for child in psutil.Process(up.pid).children() if "agent" in child.cmdline()]
+
+        agent.kill()
+        died, restarted = up.stderr.readline(), up.stderr.readline()
+        children = psutil.Process(up.pid).children(recursive=True)
+        up.send_signal(number)
+        up.communicate(timeout=30)
+
+    assert up.returncode == code
+    assert died.startswith("agent-1 died (signal 9), starting it again in 0 s")
+    assert restarted.startswith("agent-1 started again, pid ")
+    assert not directory.exists()
+    _, alive = psutil.wait_procs(children, timeout=5)
+    assert not alive
+
+
+@pytest.mark.shell
+def test_children_end_with_a_parent_that_is_killed() -> None:
+    code = (
+        "from fairlead_cli.local_cluster import LocalCluster\n"
+        "import time\n"
+        "cluster = LocalCluster(agents=1, isolation='none')\n"
+        "cluster.start()\n"
+        "print(cluster.directory, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        directory = Path(parent.stdout.readline().strip())
+        children = psutil.Process(parent.pid).children(recursive=True)
+
+        parent.kill()
+
+    _, alive = psutil.wait_procs(children, timeout=20)
+    assert len(children) >= 2
+    assert not alive
+    subprocess.run(["rm", "-rf", str(directory)], check=True)

@@ -1,0 +1,54 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from fairlead_cli import rows
+from fairlead_cli.tables import AGENTS, approximate_bytes, drawn_table, plain_table, share_bar, span
+from tests.cli.canned_master import an_agent
+
+
+@pytest.mark.parametrize(
+    ("amount", "expected"),
+    [(0, "0"), (1, "1B"), (1023, "1023B"), (1024, "1KiB"), (1536, "1.5KiB"), (3 * 2**30, "3GiB"), (2**43, "8TiB")],
+)  # fmt: skip
+def test_bytes_are_written_for_people(amount: int, expected: str) -> None:
+    assert approximate_bytes(amount) == expected
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "expected"),
+    [
+        (-5, "0.0s"), (0, "0.0s"), (12_345, "12.3s"), (60_000, "1m00s"), (245_000, "4m05s"),
+        (3_600_000, "1h00m"), (7_380_000, "2h03m"), (86_400_000, "1d00h"), (273_600_000, "3d04h"),
+    ],
+)  # fmt: skip
+def test_durations_are_written_for_people(duration_ms: int, expected: str) -> None:
+    assert span(duration_ms) == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "fair", "expected"),
+    [(0.0, 0.0, "········"), (0.5, 0.0, "████····"), (2.0, 0.0, "████████"), (0.5, 0.25, "██┃█····"), (0.0, 1.0, "·······┃")],
+)  # fmt: skip
+def test_bar_shows_the_share_and_marks_the_fair_one(share: float, fair: float, expected: str) -> None:
+    assert share_bar(share, fair, width=8) == expected
+
+
+def test_columns_align_and_what_is_absent_is_a_dash() -> None:
+    table = plain_table([rows.agent(an_agent("a")), rows.agent(an_agent("an-agent-with-a-long-id"))], AGENTS)
+
+    lines = table.splitlines()
+    positions = {line.index("host-1") for line in lines[1:]}
+    assert positions == {lines[0].index("HOSTNAME")}
+    assert "GPUS" not in lines[0], "no agent has one"
+
+
+def test_narrow_terminal_folds_ids_and_loses_no_character() -> None:
+    long_id = "agent-" + "x" * 40
+    console = Console(width=30, force_terminal=True, color_system=None, file=io.StringIO(), record=True)
+    console.print(drawn_table([rows.agent(an_agent(long_id))], AGENTS[:2]))
+
+    text = console.export_text()
+    assert text.count("x") == 40
+    assert "…" not in text
