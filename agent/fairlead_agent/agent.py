@@ -56,9 +56,13 @@ class Agent:
         self._log = log
         self._kinds = kinds_of(options)
         self._work_dir = WorkDir.open(options.work_dir)
-        host = probe_host(self._work_dir.path, self._kinds)
-        settings = settings_of(options, host, self._kinds)
-        self._journal, records = Checkpoint.open(self._work_dir.checkpoint_path, self._kinds)
+        try:
+            host = probe_host(self._work_dir.path, self._kinds)
+            settings = settings_of(options, host, self._kinds)
+            self._journal, records = Checkpoint.open(self._work_dir.checkpoint_path, self._kinds)
+        except BaseException:
+            self._work_dir.close()
+            raise
         self._boot_id = host.boot_id
         self._clock = SteadyClock()
         machine = AgentMachine(settings, restore(records, settings))

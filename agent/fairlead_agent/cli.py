@@ -1,6 +1,7 @@
 """Runs one agent as a process: logging, signals, exit codes, and one line for whatever goes wrong."""
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -20,6 +21,10 @@ from fairlead_agent.executor.client import ExecutorFailed
 from fairlead_agent.log_setup import configure
 from fairlead_agent.work_dir import WorkDirUnusable
 
+_GC_THRESHOLD: Final = 50_000
+"""Objects made before the collector looks at the young ones. Tasks and messages die by reference count; at the default
+of 700 the collector walks the history a hundred times a second and finds nothing."""
+
 EXIT_OK: Final = 0
 EXIT_UNUSABLE: Final = 2
 """The work directory, the journal, an option or the executor cannot be used."""
@@ -33,6 +38,7 @@ def run_agent(options: AgentOptions) -> int:
     Its tasks run on afterwards unless ``options.stop_tasks_on_exit``. Errors are one line on stderr.
     """
     configure(options.log_level)
+    gc.set_threshold(_GC_THRESHOLD)
     log = structlog.get_logger().bind(role="agent", pid=os.getpid())
     try:
         outcome = asyncio.run(_run(options, log))
