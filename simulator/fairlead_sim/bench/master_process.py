@@ -1,0 +1,38 @@
+"""A master to measure, as its own process: quiet, on a port of its own, with a profile if asked."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from fairlead_master.cli import MasterOptions, run_master
+from fairlead_sim.bench.children import end_with_parent
+from fairlead_sim.bench.sampling import Sampler
+
+
+def main() -> int:
+    """Run a master until a signal ends it."""
+    parser = argparse.ArgumentParser(prog="python -m fairlead_sim.bench.master_process")
+    parser.add_argument("--ready-file", type=Path, required=True, help="gets HOST:PORT")
+    parser.add_argument("--state", type=Path, help="directory of the registry")
+    parser.add_argument("--profile", type=Path, help="gets a sampled profile at the end")
+    options = parser.parse_args()
+    end_with_parent()
+    sampler = Sampler() if options.profile is not None else None
+    if sampler is not None:
+        sampler.start()
+    code = run_master(
+        MasterOptions(
+            listen="127.0.0.1:0",
+            state=options.state,
+            ready_file=options.ready_file,
+            log_level="warning",
+        )
+    )
+    if sampler is not None:
+        sampler.stop()
+        sampler.write(options.profile)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
