@@ -37,13 +37,24 @@ class _Habit:
     cpus: tuple[float, float]
     mem_gib: tuple[float, float]
     duration_s: tuple[int, int]
+    begins_s: int = 0
+    """Before it he hands nothing in."""
 
 
 _HABITS: Final = (
-    _Habit(user="ana", jobs=6, stages=1, tasks=(3, 4), cpus=(4.5, 6), mem_gib=(2, 4), duration_s=(60, 120)),
-    _Habit(user="ben", jobs=6, stages=1, tasks=(3, 4), cpus=(0.5, 1), mem_gib=(18, 24), duration_s=(60, 120)),
-    _Habit(user="cleo", jobs=10, stages=1, tasks=(3, 4), cpus=(0.5, 1), mem_gib=(1, 2), duration_s=(40, 80)),
-    _Habit(user="dan", jobs=3, stages=2, tasks=(2, 3), cpus=(6.5, 8), mem_gib=(8, 12), duration_s=(75, 150)),
+    _Habit(user="ana", jobs=7, stages=1, tasks=(3, 4), cpus=(4.5, 6), mem_gib=(2, 4), duration_s=(60, 120)),
+    _Habit(
+        user="ben",
+        jobs=5,
+        stages=1,
+        tasks=(3, 4),
+        cpus=(0.5, 1),
+        mem_gib=(18, 24),
+        duration_s=(60, 120),
+        begins_s=90,
+    ),
+    _Habit(user="cleo", jobs=9, stages=1, tasks=(3, 4), cpus=(0.5, 1), mem_gib=(1, 2), duration_s=(50, 100)),
+    _Habit(user="dan", jobs=3, stages=2, tasks=(3, 4), cpus=(6.5, 8), mem_gib=(8, 12), duration_s=(75, 150)),
 )
 ARRIVALS_S: Final = 180
 
@@ -59,7 +70,8 @@ def sample_text(seed: int = SEED) -> str:
     rows: list[tuple[object, ...]] = []
     for habit in _HABITS:
         for number in range(habit.jobs):
-            submit_s = round(ARRIVALS_S * (number + draw()) / habit.jobs)
+            span_s = ARRIVALS_S - habit.begins_s
+            submit_s = round(habit.begins_s + span_s * (number + draw()) / habit.jobs)
             job_id = f"{habit.user}-{number}"
             for stage in range(habit.stages):
                 tasks = round(between(habit.tasks[0] - 0.5, habit.tasks[1] + 0.499))
