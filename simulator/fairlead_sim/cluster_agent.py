@@ -1,0 +1,316 @@
+"""An agent of a simulated cluster: the real core of the agent, over a model of processes, a journal and a session.
+
+The model stands in for the executor and the disk and for nothing else. What a task does is read from its command, so a
+task is all that has to be carried to the host that runs it: ``run DURATION_MS [EXIT_CODE]``, ``stubborn …`` for one that
+ignores SIGTERM, ``missing`` for a command that is not there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fairlead_agent.core import actions, events
+from fairlead_agent.core.machine import AgentMachine
+from fairlead_agent.core.records import Record
+from fairlead_agent.core.restore import restore
+from fairlead_agent.core.state import AgentSettings
+from fairlead_master.core import events as to_master
+from fairlead_proto.ids import TaskKey
+from fairlead_proto.task_state import Reason
+from fairlead_proto.tasks import TaskSpec, TaskUsage
+from fairlead_sim.engine import Alarm, Engine, Occurrence
+from fairlead_sim.network import Connection, End, Message, Network
+
+_COMPACT_AT = 200
+"""Records after which the journal is rewritten; small, so that a run of seconds passes through it."""
+
+Step = Callable[[str, events.Event, list[actions.Action]], None]
+"""Told of each step of an agent: its name, the event, the actions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOptions:
+    """How long things take on a host, in milliseconds."""
+
+    start_min_ms: int = 1
+    start_max_ms: int = 1
+    """From the order to start a process to its running; drawn evenly."""
+    end_ms: int = 1
+    """From a signal to the end."""
+    executor_ms: int = 5
+    """From an agent's start, or an executor's loss, to a connected executor."""
+
+
+@dataclass(slots=True, eq=False)
+class _Process:
+    ends_ms: int
+    exit_code: int
+    is_stubborn: bool
+    end: Occurrence | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ProcessTable:
+    """The processes of one host, and the ends nobody has been told to forget. Outlives the agent's process."""
+
+    engine: Engine
+    options: HostOptions
+    running: dict[TaskKey, _Process] = field(default_factory=dict)
+    ended: dict[TaskKey, events.ProcessExited | events.ProcessStartFailed] = field(default_factory=dict)
+    report: Callable[[events.Event], None] = lambda _: None
+    """Whoever is connected; reports to nobody are kept in ``ended``."""
+
+    def start(self, key: TaskKey, spec: TaskSpec) -> None:
+        """Make a process of a task."""
+        verb, *numbers = spec.command
+        if verb == "missing":
+            failure = events.ProcessStartFailed(
+                key=key, reason=Reason.COMMAND_NOT_FOUND, message="no such command"
+            )
+            self.engine.after(0, lambda: self._over(failure))
+            return
+        duration_ms, exit_code = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
+        started_ms = self.engine.random.randint(self.options.start_min_ms, self.options.start_max_ms)
+        process = _Process(self.engine.now_ms + started_ms + duration_ms, exit_code, verb == "stubborn")
+        self.running[key] = process
+        self.engine.after(started_ms, lambda: self._started(key, process))
+        process.end = self.engine.at(process.ends_ms, lambda: self._exit(key, process.exit_code, None))
+
+    def signal(self, key: TaskKey, *, force: bool) -> None:
+        """End a process, if it is there and lets itself be ended."""
+        process = self.running.get(key)
+        if process is not None and (force or not process.is_stubborn):
+            self.engine.after(self.options.end_ms, lambda: self._exit(key, None, 9 if force else 15))
+
+    def forget(self, key: TaskKey) -> None:
+        """The end need not be kept any longer."""
+        self.ended.pop(key, None)
+
+    def die(self) -> None:
+        """Every process ends and nobody sees how: the host went down, or the executor."""
+        for process in self.running.values():
+            if process.end is not None:
+                process.end.cancel()
+        self.running.clear()
+
+    def usage(self) -> tuple[tuple[TaskKey, TaskUsage], ...]:
+        """What each process uses: a fixed little memory."""
+        return tuple((key, TaskUsage(mem_bytes=2**20)) for key in self.running)
+
+    def _started(self, key: TaskKey, process: _Process) -> None:
+        if self.running.get(key) is process:
+            self.report(events.ProcessStarted(key=key))
+
+    def _exit(self, key: TaskKey, exit_code: int | None, signal: int | None) -> None:
+        process = self.running.pop(key, None)
+        if process is None:
+            return
+        if process.end is not None:
+            process.end.cancel()
+        self._over(
+            events.ProcessExited(key=key, exit_code=exit_code, signal=signal, ended_ms=self.engine.now_ms)
+        )
+
+    def _over(self, end: events.ProcessExited | events.ProcessStartFailed) -> None:
+        self.ended[end.key] = end
+        self.report(end)
+
+
+class SimulatedAgent:
+    """A host with an agent on it, which can crash and come back, and whose host can."""
+
+    def __init__(
+        self,
+        name: str,
+        engine: Engine,
+        network: Network,
+        settings: AgentSettings,
+        options: HostOptions,
+        tell: Step,
+    ) -> None:
+        self.name = name
+        self.machine: AgentMachine | None = None
+        """None while its process is down."""
+        self.journal: list[Record] = []
+        self.processes = ProcessTable(engine, options)
+        self.settings = settings
+        """May be replaced while the agent is down: other totals, other attributes."""
+        self.starts: list[TaskKey] = []
+        """Every process that was ever ordered here, in order."""
+        self._engine = engine
+        self._network = network
+        self._options = options
+        self._tell = tell
+        self._boot = 1
+        self._life = 0
+        """Counts starts and crashes: what was scheduled in an earlier life does not happen in a later one."""
+        self._connection: Connection | None = None
+        self._crash_after: int | None = None
+        self._alarm = Alarm(engine, lambda: self._step(events.Tick()))
+
+    def start(self) -> None:
+        """Start the agent's process from its journal."""
+        assert self.machine is None, f"agent {self.name} is running"
+        self._life += 1
+        self.machine = AgentMachine(self.settings, restore(self.journal, self.settings))
+        self._step(events.AgentStarted(boot_id=f"boot-{self._boot}"))
+        self._later(self._options.executor_ms, self._connect_executor)
+        self._later(self._network.reconnect_ms(), self._dial)
+
+    def crash(self, *, after_actions: int | None = None) -> None:
+        """Kill the agent's process: now, or in its next step, after so many of the step's actions."""
+        if after_actions is not None:
+            self._crash_after = after_actions
+        elif self.machine is not None:
+            self._life += 1
+            self.machine = None
+            self._crash_after = None
+            self.processes.report = lambda _: None
+            self._alarm.move(None)
+            self._drop_connection()
+
+    def reboot(self) -> None:
+        """Take the host down with everything on it, but for the disk."""
+        self.crash()
+        self._boot += 1
+        self.processes.die()
+        self.processes.ended.clear()
+
+    def crash_executor(self) -> None:
+        """Kill the executor and with it the processes; the agent finds out if it is there."""
+        self.processes.die()
+        if self.machine is not None and self.machine.state.is_executor_connected:
+            self.processes.report = lambda _: None
+            self._step(events.ExecutorLost())
+
+    def _later(self, delay_ms: int, happen: Callable[[], None]) -> None:
+        life = self._life
+        self._engine.after(delay_ms, lambda: happen() if life == self._life else None)
+
+    def _connect_executor(self) -> None:
+        assert self.machine is not None, "lives are told apart by their number"
+        if self.machine.state.is_executor_connected:
+            return
+        self.processes.report = self._step
+        self._step(
+            events.ExecutorConnected(
+                isolation="none",
+                running=tuple(self.processes.running),
+                ended=tuple(self.processes.ended.values()),
+            )
+        )
+
+    def _dial(self) -> None:
+        if self._connection is not None:
+            return
+        self._connection = self._network.dial(self.name, End(self._received, self._lost))
+        if self._connection is None:
+            self._later(self._network.reconnect_ms(), self._dial)
+        else:
+            self._step(events.SessionOpened())
+
+    def _received(self, connection: Connection, message: Message) -> None:
+        if connection is self._connection and self.machine is not None:
+            self._step(message)  # type: ignore[arg-type]  # the master's shell sends events of the agent's core
+
+    def _lost(self, connection: Connection) -> None:
+        if connection is self._connection and self.machine is not None:
+            self._connection = None
+            self._step(events.SessionClosed())
+            self._later(self._network.reconnect_ms(), self._dial)
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.break_off()
+
+    def _step(self, event: events.Event) -> None:
+        machine = self.machine
+        if machine is None:
+            return
+        decided = machine.step(event, self._engine.now_ms)
+        self._tell(self.name, event, decided)
+        for action in decided:
+            if self._crash_after is not None:
+                self._crash_after -= 1
+                if self._crash_after < 0:
+                    self.crash()
+                    return
+            self._carry_out(machine, action)
+            if self.machine is not machine:
+                return
+        self._alarm.move(machine.next_deadline_ms())
+
+    def _carry_out(self, machine: AgentMachine, action: actions.Action) -> None:
+        match action:
+            case actions.Checkpoint():
+                self.journal += action.records
+                if len(self.journal) > _COMPACT_AT:
+                    self.journal = machine.snapshot()
+            case actions.StartProcess():
+                key = (action.framework_id, action.spec.task_id)
+                self.starts.append(key)
+                self.processes.start(key, action.spec)
+            case actions.TerminateProcess() | actions.KillProcess():
+                self.processes.signal(action.key, force=isinstance(action, actions.KillProcess))
+            case actions.ForgetProcess():
+                self.processes.forget(action.key)
+            case actions.MeasureUsage():
+                self._later(0, lambda: self._step(events.UsageMeasured(measurements=self.processes.usage())))
+            case actions.StartExecutor():
+                self._later(self._options.executor_ms, self._connect_executor)
+            case actions.StopExecutor():
+                self.processes.die()
+            case actions.MeasureDisk() | actions.RemoveSandboxes() | actions.ConfirmSession():
+                pass
+            case actions.LeaveCluster():
+                # As a supervisor of services would, after a moment.
+                self._life += 1
+                self.machine = None
+                self.processes.report = lambda _: None
+                self._alarm.move(None)
+                self._drop_connection()
+                self._later(self._network.reconnect_ms(), self.start)
+            case _:
+                self._say(action)
+
+    def _say(self, action: actions.Action) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        match action:
+            case actions.SendRegistration():
+                connection.send_up(
+                    _registration(connection.number, action, self._engine.now_ms), is_first=True
+                )
+            case actions.SendStatuses():
+                connection.send_up(
+                    to_master.StatusesReported(session=connection.number, statuses=action.statuses)
+                )
+            case actions.SendHeartbeat():
+                connection.send_up(
+                    to_master.AgentBeat(session=connection.number, used=action.used, tasks=action.tasks)
+                )
+            case actions.SendGoodbye() | actions.CloseSession():
+                connection.close()
+                self._connection = None
+                self._later(0, lambda: self._step(events.SessionClosed()))
+                self._later(self._network.reconnect_ms(), self._dial)
+            case _:
+                raise AssertionError(f"agent {self.name}: nobody carries out {action}")
+
+
+def _registration(session: int, action: actions.SendRegistration, now_ms: int) -> to_master.AgentConnected:
+    return to_master.AgentConnected(
+        session=session,
+        agent_id=action.agent_id or None,
+        incarnation=action.incarnation,
+        hostname=action.hostname,
+        total=action.total,
+        attributes=action.attributes,
+        boot_id=action.boot_id,
+        tasks=action.tasks,
+        unacknowledged=action.unacknowledged,
+        last_epoch=action.last_epoch,
+        agent_time_ms=now_ms,
+        isolation=action.isolation,
+    )

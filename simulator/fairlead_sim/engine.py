@@ -1,0 +1,105 @@
+"""Virtual time: what is to happen next, in an order that never depends on the machine that runs it.
+
+Occurrences are ordered by (time, number); numbers count up as they are scheduled, so those of one millisecond happen in
+the order in which they were asked for. Chance comes from one generator that is given from outside: an engine's run is a
+function of its start, its generator and what is scheduled on it.
+"""
+
+import heapq
+from collections.abc import Callable
+from random import Random
+
+_Entry = tuple[int, int, "Occurrence"]
+
+
+class Occurrence:
+    """Something that will happen, unless it is cancelled."""
+
+    __slots__ = ("_happen",)
+
+    def __init__(self, happen: Callable[[], None]) -> None:
+        self._happen: Callable[[], None] | None = happen
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it will not happen, or has."""
+        return self._happen is None
+
+    def cancel(self) -> None:
+        """Let it not happen. Repeats are harmless."""
+        self._happen = None
+
+    def take_place(self) -> None:
+        """Let it happen, once."""
+        happen, self._happen = self._happen, None
+        if happen is not None:
+            happen()
+
+
+class Engine:
+    """The clock, the calendar and the dice of one run."""
+
+    def __init__(self, random: Random, *, now_ms: int = 1_700_000_000_000) -> None:
+        self.random = random
+        self.now_ms = now_ms
+        self.occurred = 0
+        """Occurrences so far, cancelled ones left out."""
+        self._calendar: list[_Entry] = []
+        self._number = 0
+
+    def at(self, at_ms: int, happen: Callable[[], None]) -> Occurrence:
+        """Let ``happen`` be called at a time, now if it has passed."""
+        occurrence = Occurrence(happen)
+        self._number += 1
+        heapq.heappush(self._calendar, (max(at_ms, self.now_ms), self._number, occurrence))
+        return occurrence
+
+    def after(self, delay_ms: int, happen: Callable[[], None]) -> Occurrence:
+        """Let ``happen`` be called so many milliseconds from now."""
+        return self.at(self.now_ms + delay_ms, happen)
+
+    def next_ms(self) -> int | None:
+        """When something happens next; None if nothing will."""
+        while self._calendar and self._calendar[0][2].is_cancelled:
+            heapq.heappop(self._calendar)
+        return self._calendar[0][0] if self._calendar else None
+
+    def advance(self) -> bool:
+        """Let the next thing happen; False if there is none."""
+        next_ms = self.next_ms()
+        if next_ms is None:
+            return False
+        occurrence = heapq.heappop(self._calendar)[2]
+        self.now_ms = next_ms
+        self.occurred += 1
+        occurrence.take_place()
+        return True
+
+    def run_until(self, end_ms: int) -> None:
+        """Let everything happen that is due by ``end_ms``, which then is the time."""
+        while (next_ms := self.next_ms()) is not None and next_ms <= end_ms:
+            self.advance()
+        self.now_ms = max(self.now_ms, end_ms)
+
+
+class Alarm:
+    """One wake-up that can be moved: a machine's next deadline."""
+
+    def __init__(self, engine: Engine, wake: Callable[[], None]) -> None:
+        self._engine = engine
+        self._wake = wake
+        self._at_ms: int | None = None
+        self._set: Occurrence | None = None
+
+    def move(self, at_ms: int | None) -> None:
+        """Wake at this time and at no other; None: not at all."""
+        if self._at_ms == at_ms:
+            return
+        if self._set is not None:
+            self._set.cancel()
+        self._at_ms = at_ms
+        self._set = self._engine.at(at_ms, self._ring) if at_ms is not None else None
+
+    def _ring(self) -> None:
+        self._at_ms = self._set = None
+        self._wake()
