@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -13,9 +14,15 @@ USERS_SHOWN_MAX: Final = 30
 
 
 def print_reports(console: Console, reports: Sequence[FairnessReport]) -> None:
-    """Print all tables of the reports, which are of one workload under several policies."""
+    """Print all tables of the reports, which are of one workload under several policies.
+
+    Where there is no terminal they are Markdown, to be kept in a document.
+    """
     for table in (summary_table(reports), user_table(reports), size_table(reports)):
+        if not console.is_terminal:
+            table.box = box.MARKDOWN
         console.print(table)
+        console.print()
 
 
 def summary_table(reports: Sequence[FairnessReport]) -> Table:
@@ -119,8 +126,10 @@ def size_table(reports: Sequence[FairnessReport]) -> Table:
 
 
 def seconds(value_ms: float) -> str:
-    """Milliseconds as seconds for a reader: three digits that matter."""
+    """Milliseconds for a reader: three digits that matter, in ms or s."""
     value = value_ms / 1000
+    if abs(value) < 0.1:
+        return f"{value_ms:.0f} ms"
     return f"{value:.0f} s" if value >= 100 else f"{value:.1f} s" if value >= 10 else f"{value:.2f} s"
 
 

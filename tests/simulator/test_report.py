@@ -283,5 +283,5 @@ def test_report_is_json_and_tables_show_runs_side_by_side() -> None:
 
 
 def test_numbers_are_shown_with_the_digits_that_matter() -> None:
-    assert [seconds(value) for value in (20, 12_340, 123_400)] == ["0.02 s", "12.3 s", "123 s"]
+    assert [seconds(value) for value in (20, 520, 12_340, 123_400)] == ["20 ms", "0.52 s", "12.3 s", "123 s"]
     assert [percent(value) for value in (None, 0.1234, 1.0)] == ["-", "12.3 %", "100.0 %"]
