@@ -26,6 +26,10 @@ class TaskState(Enum):
     UNREACHABLE = "UNREACHABLE"
     GONE = "GONE"
 
+    # Members are compared by identity, so they may be hashed by it: Enum hashes the name, in Python, and a task's life
+    # asks some twenty times. Nothing here or elsewhere iterates a set, so the hash decides no order.
+    __hash__ = object.__hash__
+
 
 _S = TaskState
 
@@ -89,3 +93,5 @@ class Reason(Enum):
     EXECUTOR_FAILED = "EXECUTOR_FAILED"
     MAX_RUNTIME = "MAX_RUNTIME"
     AGENT_RETURNED = "AGENT_RETURNED"
+
+    __hash__ = object.__hash__  # as in TaskState

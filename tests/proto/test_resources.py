@@ -166,5 +166,5 @@ def test_a_sum_taken_apart_is_what_it_was(left: tuple[int, ...], right: tuple[in
 
 
 def test_vectors_of_different_clusters_do_not_mix() -> None:
-    with pytest.raises(ValueError, match="argument 2 is shorter"):
+    with pytest.raises(ValueError, match="expected two of one length"):
         add((1, 2), (1,))
