@@ -14,6 +14,7 @@ import structlog
 
 from fairlead_master.allocation.api import AllocationError, AllocationSettings
 from fairlead_master.core.settings import CoreSettings
+from fairlead_master.recording import RecordingError
 from fairlead_master.registry import RegistryError
 from fairlead_master.server import ListenError, MasterServer, ServerSettings
 from fairlead_proto.resources import ResourceError, ResourceKinds
@@ -48,6 +49,8 @@ class MasterOptions:
     log_level: str = "info"
     ready_file: Path | None = None
     """Gets ``HOST:PORT`` once the master serves."""
+    record: Path | None = None
+    """Gets a flight recording: every event with its time."""
     core: CoreSettings = field(default_factory=CoreSettings)
 
 
@@ -65,7 +68,7 @@ def run_master(options: MasterOptions) -> int:
         return _refuse(str(error))
     try:
         return asyncio.run(_run(settings, options.ready_file))
-    except (RegistryError, ListenError, AllocationError) as error:
+    except (RegistryError, ListenError, RecordingError, AllocationError) as error:
         return _refuse(str(error))
 
 
@@ -97,6 +100,7 @@ def make_settings(options: MasterOptions) -> ServerSettings:
         state_directory=options.state,
         kinds=ResourceKinds(options.custom_resources),
         core=replace(options.core, allocation=chosen, **given),
+        record=options.record,
         policy_is_given=any((options.policy, options.placement, options.when_head_does_not_fit)),
     )
 

@@ -16,6 +16,7 @@ from fairlead_master.core import actions
 from fairlead_master.core.actions import Action, AnswerOperator
 from fairlead_master.core.events import Event, Ticked
 from fairlead_master.core.machine import Machine
+from fairlead_master.recording import Recorder
 from fairlead_master.registry import Registry
 
 log = structlog.get_logger()
@@ -76,6 +77,8 @@ class Runner:
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Raises when the master must stop: a broken invariant, or a registry that cannot be written."""
         self._watchers: dict[int, Callable[[], None]] = {}
+        self.recorder: Recorder | None = None
+        """Gets every event before the core does, if set."""
 
     # --- sessions ------------------------------------------------------------------------------------------------
 
@@ -126,16 +129,26 @@ class Runner:
         machine, events, clock = self.machine, self._events, self.clock
         version = machine.master.version
         for _ in range(min(len(events), EVENTS_PER_TURN_MAX)):
-            self._emit(machine.step(events.popleft(), clock.now_ms()))
+            self._step(events.popleft(), clock.now_ms())
         now_ms = clock.now_ms()
         deadline_ms = machine.next_deadline_ms(now_ms)
         if deadline_ms is not None and deadline_ms <= now_ms:
-            self._emit(machine.step(Ticked(), now_ms))
+            self._step(Ticked(), now_ms)
             deadline_ms = machine.next_deadline_ms(now_ms)
         self._set_timer(deadline_ms, now_ms)
         if machine.master.version != version:
             for wake in tuple(self._watchers.values()):
                 wake()
+
+    def _step(self, event: Event, now_ms: int) -> None:
+        if self.recorder is not None:
+            try:
+                self.recorder.record(event, now_ms)
+            except OSError as error:
+                # A recording is a convenience: a full disk ends it, not the master.
+                log.warning("recording.ended", error=str(error))
+                self.recorder = None
+        self._emit(self.machine.step(event, now_ms))
 
     def _set_timer(self, deadline_ms: int | None, now_ms: int) -> None:
         if self._timer is not None:

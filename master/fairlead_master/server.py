@@ -19,6 +19,7 @@ from fairlead_master.core.settings import CoreSettings
 from fairlead_master.files_service import FilesService
 from fairlead_master.framework_service import FrameworkService
 from fairlead_master.operator_service import OperatorService
+from fairlead_master.recording import Header, Recorder, RecordingError
 from fairlead_master.registry import Registry, open_registry
 from fairlead_master.runner import Clock, Runner
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
@@ -76,6 +77,8 @@ class ServerSettings:
     core: CoreSettings = field(default_factory=CoreSettings)
     policy_is_given: bool = False
     """Whether ``core.allocation`` was asked for and so wins over what the registry remembers."""
+    record: Path | None = None
+    """Where to write a flight recording."""
 
 
 class MasterServer:
@@ -98,6 +101,7 @@ class MasterServer:
         Raises:
             RegistryError: the state directory cannot be used.
             ListenError: the address cannot be listened on.
+            RecordingError: the recording cannot be written.
         """
         clock = Clock()
         registry = (
@@ -106,8 +110,11 @@ class MasterServer:
             else None
         )
         try:
-            machine = _make_machine(settings, registry, clock)
+            start = _start_of(settings, registry, clock.now_ms())
+            machine = Machine(start.kinds, start.settings, start.remembered, start.now_ms)
             runner = Runner(machine, registry, clock)
+            if settings.record is not None:
+                runner.recorder = _make_recorder(settings.record, start)
             server = grpc.aio.server(options=_CHANNEL)
             port = _listen(server, settings.listen)
             master = cls(server, port, runner, registry)
@@ -153,17 +160,19 @@ class MasterServer:
             self._agents.shut_down()
         await self._server.stop(grace_s)
         await self.runner.stop()
+        if self.runner.recorder is not None:
+            self.runner.recorder.close()
         if self._registry is not None:
             await asyncio.to_thread(self._registry.close)
 
 
-def _make_machine(settings: ServerSettings, registry: Registry | None, clock: Clock) -> Machine:
-    now_ms = clock.now_ms()
+def _start_of(settings: ServerSettings, registry: Registry | None, now_ms: int) -> Header:
+    """What the core begins with: what was asked for, and what an earlier master wrote down."""
+    kinds, core = settings.kinds, settings.core
     if registry is None:
         # Without a registry the start time stands in for the epoch, so that a later master is a newer one.
-        return Machine(settings.kinds, settings.core, Remembered(epoch=now_ms), now_ms)
+        return Header(kinds=kinds, settings=core, remembered=Remembered(epoch=now_ms), now_ms=now_ms)
     loaded = registry.load()
-    core = settings.core
     if loaded.policy is not None and not settings.policy_is_given:
         core = replace(core, allocation=_with_policy(core, loaded.policy))
     log.info(
@@ -172,7 +181,16 @@ def _make_machine(settings: ServerSettings, registry: Registry | None, clock: Cl
         frameworks=len(loaded.remembered.frameworks),
         agents=len(loaded.remembered.agents),
     )
-    return Machine(settings.kinds, core, loaded.remembered, now_ms)
+    return Header(kinds=kinds, settings=core, remembered=loaded.remembered, now_ms=now_ms)
+
+
+def _make_recorder(path: Path, start: Header) -> Recorder:
+    try:
+        return Recorder(path.open("w", encoding="utf-8"), start)
+    except OSError as error:
+        raise RecordingError(
+            f"record: expected a file that can be written, got {path}: {error.strerror}"
+        ) from None
 
 
 def _with_policy(core: CoreSettings, stored: StorePolicy) -> AllocationSettings:

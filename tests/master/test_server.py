@@ -10,6 +10,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from fairlead_master import sessions
+from fairlead_master.core.actions import SendOffers
+from fairlead_master.recording import RecordingError, play
 from fairlead_master.server import ListenError, MasterServer, ServerSettings
 from fairlead_proto.v1 import (
     agent_pb2,
@@ -355,3 +357,27 @@ async def test_a_restarted_master_knows_its_frameworks_and_adopts_running_tasks(
         ("t1", types_pb2.TASK_STATE_RUNNING)
     ]
     assert list(done.recovering_agent_ids) == []
+
+
+async def test_a_master_records_its_flight(tmp_path: Path) -> None:
+    path = tmp_path / "flight"
+    server = await MasterServer.start(ServerSettings(listen="127.0.0.1:0", record=path))
+    agent, framework = RawAgent(server.port), RawFramework(server.port)
+    await agent.register()
+    await framework.hello()
+    await framework.want()
+    offer = await framework.offer()
+    await agent.close()
+    await framework.close()
+    await server.stop(grace_s=0.1)
+
+    orders = [order for _, _, some in play(path) for order in some]
+
+    assert [
+        terms.offer_id for order in orders if isinstance(order, SendOffers) for terms in order.offers
+    ] == [offer.offer_id]
+
+
+async def test_a_recording_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="expected a file that can be written"):
+        await MasterServer.start(ServerSettings(listen="127.0.0.1:0", record=tmp_path / "none" / "flight"))
