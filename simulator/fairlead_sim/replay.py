@@ -28,7 +28,7 @@ from fairlead_sim.report_files import write_run
 from fairlead_sim.report_table import print_reports
 from fairlead_sim.scaling import DURATION_FLOOR_MS, ScalingRule, largest_amounts, reference_node
 from fairlead_sim.traces import Trace, TraceOptions, read_nodes
-from fairlead_sim.workload import Job, Selection, group_jobs, select
+from fairlead_sim.workload import Job, Selection, group_jobs
 
 SLOTS_ON_AVERAGE: Final = "slots:average"
 """Stands for ``slots:K`` with K from ``slots_on_average`` of the plan."""
@@ -108,8 +108,8 @@ async def replay(settings: ReplaySettings, console: Console) -> ReplayOutcome:
 
     The policy a live cluster had before is set again at the end.
     """
-    trace = Trace(settings.trace, settings.options)
-    jobs = group_jobs(select(trace, settings.selection))
+    trace = Trace(settings.trace, settings.options, settings.selection)
+    jobs = group_jobs(trace)
     nodes = read_nodes(settings.nodes) if settings.nodes else []
     reference = reference_node((bundle for job in jobs for bundle in job.bundles), nodes)
     async with _cluster(settings) as address, ClusterWatch(address) as watch:

@@ -14,7 +14,7 @@ from typing import Final
 from fairlead_proto.limits import QUANTITY_MAX
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sim.csv_rows import Row, bad_place, read_rows
-from fairlead_sim.workload import NOBODY, Bundle
+from fairlead_sim.workload import NOBODY, Bundle, JobChooser, Selection
 
 COLUMNS: Final = (
     "submit_s", "job_id", "user_id", "stage", "n_tasks", "cpus", "mem_mb", "gpus", "duration_s",
@@ -47,14 +47,21 @@ class TraceOptions:
 
 
 class Trace:
-    """A trace file as an iterable of bundles; each iteration reads it anew and in bounded memory."""
+    """A trace file as an iterable of bundles; each iteration reads it anew and in bounded memory.
 
-    def __init__(self, path: Path, options: TraceOptions | None = None) -> None:
+    Of rows that are not selected only the job and the arrival are checked: a fault in what nobody asked for is no reason
+    to refuse what was.
+    """
+
+    def __init__(
+        self, path: Path, options: TraceOptions | None = None, selection: Selection | None = None
+    ) -> None:
         """Nothing is opened yet."""
         self.path = path
         self.options = options or TraceOptions()
+        self.selection = selection or Selection()
         self.rows = 0
-        """Rows read by the latest iteration so far."""
+        """Selected rows read by the latest iteration so far."""
         self.rows_without_duration = 0
         """Those of them whose run time was empty: left out or given the default."""
 
@@ -68,23 +75,28 @@ class Trace:
         required: tuple[str, ...] = COLUMNS
         if self.options.user_column not in COLUMNS:
             required += (self.options.user_column,)
+        chooser = JobChooser(self.selection)
         before_ms = 0
+        line = 0
         for row in read_rows(self.path, required):
+            line = row.line
+            submit_ms = round(row.number("submit_s", most=SUBMIT_S_MAX, unit="seconds") * 1000)
+            if submit_ms < before_ms:
+                raise row.bad("submit_s", f"rows in order of arrival, so {before_ms / 1000:g} or later")
+            before_ms = submit_ms
+            job_id = row.text("job_id")
+            if not job_id:
+                raise row.bad("job_id", "the id of a job")
+            if not chooser.takes(job_id, submit_ms):
+                continue
             self.rows += 1
-            bundle = self._bundle(row, before_ms)
+            bundle = self._bundle(row, job_id, submit_ms)
             if bundle is not None:
-                before_ms = bundle.submit_ms
                 yield bundle
-        if not self.rows:
+        if not line:
             raise bad_place(self.path, 0, "", "at least one row after the header", "none")
 
-    def _bundle(self, row: Row, before_ms: int) -> Bundle | None:
-        submit_ms = round(row.number("submit_s", most=SUBMIT_S_MAX, unit="seconds") * 1000)
-        if submit_ms < before_ms:
-            raise row.bad("submit_s", f"rows in order of arrival, so {before_ms / 1000:g} or later")
-        job_id = row.text("job_id")
-        if not job_id:
-            raise row.bad("job_id", "the id of a job")
+    def _bundle(self, row: Row, job_id: str, submit_ms: int) -> Bundle | None:
         stage = row.whole("stage", least=0, most=STAGE_MAX, unit="stages")
         tasks = row.whole("n_tasks", least=1, most=TASKS_PER_ROW_MAX, unit="tasks")
         unit = _demand(row)

@@ -6,7 +6,7 @@ over. Amounts are vectors in the standard order (cpus, mem, disk, gpus) as every
 start of the trace, before any compression.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fairlead_proto.resources import Vector
@@ -68,26 +68,36 @@ class Selection:
     """Jobs that arrive then or later are left out; None is the end."""
 
 
-def select(bundles: Iterable[Bundle], selection: Selection) -> Iterator[Bundle]:
-    """The bundles of the selected jobs, in the order given. A job is taken whole or not at all.
+class JobChooser:
+    """Says of each row of a trace, in order, whether it belongs to a selected job. A job is taken whole or not at all.
 
-    Memory grows with the number of selected jobs only, and only if there is a bound on jobs or a window: a job's later
-    rows may come long after its first, so the ids of the taken ones must be known.
+    A job's later rows may come long after its first, so the ids of the selected jobs are kept (and of those before the
+    window), unless everything is selected.
     """
-    if selection == Selection():
-        yield from bundles
-        return
-    taken: set[str] = set()
-    passed: set[str] = set()
-    for bundle in bundles:
-        if bundle.job_id not in taken and bundle.job_id not in passed:
-            late = selection.until_ms is not None and bundle.submit_ms >= selection.until_ms
-            full = selection.jobs_max is not None and len(taken) >= selection.jobs_max
-            if late or full:
-                continue
-            (taken if bundle.submit_ms >= selection.from_ms else passed).add(bundle.job_id)
-        if bundle.job_id in taken:
-            yield bundle
+
+    def __init__(self, selection: Selection) -> None:
+        """Nothing is chosen yet."""
+        self._selection = selection
+        self._takes_all = selection == Selection()
+        self._taken: set[str] = set()
+        self._passed: set[str] = set()
+
+    def takes(self, job_id: str, submit_ms: int) -> bool:
+        """Whether the row of this job, arriving at this time, is to be taken."""
+        if self._takes_all or job_id in self._taken:
+            return True
+        if job_id in self._passed:
+            return False
+        selection = self._selection
+        if selection.until_ms is not None and submit_ms >= selection.until_ms:
+            return False
+        if submit_ms < selection.from_ms:
+            self._passed.add(job_id)
+            return False
+        if selection.jobs_max is not None and len(self._taken) >= selection.jobs_max:
+            return False
+        self._taken.add(job_id)
+        return True
 
 
 def group_jobs(bundles: Iterable[Bundle]) -> list[Job]:

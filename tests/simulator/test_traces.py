@@ -5,7 +5,7 @@ import pytest
 
 from fairlead_sim.csv_rows import LINE_BYTES_MAX, TraceError
 from fairlead_sim.traces import Trace, TraceOptions, read_nodes
-from fairlead_sim.workload import Bundle
+from fairlead_sim.workload import Bundle, Selection
 
 HEADER = "submit_s,job_id,user_id,stage,n_tasks,cpus,mem_mb,gpus,duration_s"
 GOOD = "1.5,j1,ann,0,3,0.5,512,0.25,60"
@@ -212,6 +212,14 @@ def test_rows_are_given_out_before_later_ones_are_read(tmp_path: Path) -> None:
     first = next(iter(Trace(path)))
 
     assert first.job_id == "j1"
+
+
+def test_fault_in_what_was_not_selected_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    path = a_file(tmp_path, HEADER, GOOD, "2,j2,u,0,1,1,1,0,", "3,j1,ann,1,1,1,1,0,5")
+
+    bundles = list(Trace(path, selection=Selection(jobs_max=1)))
+
+    assert [(bundle.job_id, bundle.stage) for bundle in bundles] == [("j1", 0), ("j1", 1)]
 
 
 def test_nodes_are_read_as_capacities(tmp_path: Path) -> None:
