@@ -1,0 +1,353 @@
+"""A cluster of the real cores under random but seeded faults, with every invariant checked after every step.
+
+A run has two parts. In the first, work arrives and everything goes wrong that may: the network, processes of every role,
+hosts, policies, operators. In the second nothing goes wrong any more, and all work must finish and every book balance. A
+failure is told with its seed and the last things that happened.
+"""
+
+import hashlib
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+
+from fairlead_agent.core import actions as agent_actions
+from fairlead_agent.core import events as agent_events
+from fairlead_agent.core.state import AgentState
+from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.core import actions, events, invariants
+from fairlead_master.core.machine import Machine
+from fairlead_master.core.settings import CoreSettings
+from fairlead_proto.ids import Role, TaskId
+from fairlead_proto.resources import Vector
+from fairlead_sim.cluster import Cluster, Observers
+from fairlead_sim.cluster_agent import HostOptions, SimulatedAgent
+from fairlead_sim.cluster_framework import Delivery, FrameworkOptions, Job
+from fairlead_sim.engine import Engine
+from fairlead_sim.network import NetworkOptions
+
+TRANSCRIPT_LINES = 60
+POLICIES = ("drf", "slots:2", "slots:3", "fifo")
+GIB = 2**30
+
+SETTINGS = CoreSettings(
+    # Short times, so that every deadline of the master comes up in a run of a minute.
+    offer_lease_ms=700,
+    decline_ttl_ms=500,
+    staging_timeout_ms=4_000,
+    heartbeat_interval_ms=1_000,
+    agent_silence_ms=4_000,
+    agent_timeout_ms=6_000,
+    agent_forget_ms=9_000,
+    failover_timeout_ms=20_000,
+    recovery_wait_ms=2_000,
+    kill_retry_ms=2_000,
+)
+FAULTY = NetworkOptions(
+    delay_max_ms=40,
+    break_fraction=0.01,
+    notice_max_ms=3_000,
+    reconnect_max_ms=1_500,
+    stall_fraction=0.01,
+    stall_max_ms=6_000,
+    repeat_fraction=0.05,
+)
+QUIET = NetworkOptions(delay_max_ms=5)
+QUIET_MS_MAX = 15 * 60 * 1000
+"""Virtual time in which everything must be over: agents repeat unacknowledged statuses once a minute at the latest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much of everything."""
+
+    seed: int
+    agents: int = 4
+    frameworks: int = 3
+    jobs: int = 10
+    """Of each framework."""
+    faulty_ms: int = 45_000
+    fault_every_ms: int = 1_200
+    network: NetworkOptions = FAULTY
+
+
+class Run:
+    """One seeded run."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.random = Random(plan.seed)
+        self.transcript: deque[str] = deque(maxlen=TRANSCRIPT_LINES)
+        self.faults: Counter[str] = Counter()
+        self._hash = hashlib.sha256()
+        self.engine = Engine(self.random)
+        self.cluster = Cluster(
+            self.engine,
+            settings=replace(SETTINGS, allocation=AllocationSettings(policy=self.random.choice(POLICIES))),
+            network=plan.network,
+            observers=Observers(self._saw_master, self._saw_agent, self._saw_framework),
+        )
+        for number in range(plan.agents):
+            total = (self.random.choice((2_000, 4_000)), self.random.choice((4, 8)) * GIB, 0, 0)
+            options = HostOptions(start_max_ms=self.random.choice((5, 1_500)), end_ms=20)
+            self.cluster.add_agent(f"host{number}", total, options=options)
+        for number in range(plan.frameworks):
+            name = f"fw{number}"
+            self.cluster.add_framework(
+                name,
+                [self._job(f"{name}j{index}") for index in range(plan.jobs // 2)],
+                role=self.random.choice(("a", "b")),
+                options=FrameworkOptions(
+                    think_max_ms=self.random.choice((0, 1_200)),
+                    decline_fraction=0.05,
+                    ignore_fraction=0.05,
+                    resend_accept_fraction=0.5,
+                    failover_timeout_ms=self.random.choice((0, 8_000)),
+                    unreachable_patience_ms=self.random.choice((2_000, 15_000)),
+                ),
+            )
+
+    @property
+    def digest(self) -> str:
+        """Of everything every core was told and decided, with the times."""
+        return self._hash.hexdigest()
+
+    def execute(self) -> None:
+        """Run both parts.
+
+        Raises:
+            AssertionError: something was wrong; the message has the seed and the transcript.
+        """
+        try:
+            self.cluster.start()
+            self._plan_arrivals()
+            self._plan_faults()
+            self.cluster.run_for(self.plan.faulty_ms)
+            self._calm()
+            self._finish()
+        except Exception as error:
+            told = "\n".join(self.transcript)
+            raise AssertionError(f"seed {self.plan.seed}: {error}\n{told}") from error
+
+    def _job(self, name: str) -> Job:
+        unit: Vector = (self.random.choice((500, 1_000, 2_000)), self.random.choice((1, 2)) * GIB, 0, 0)
+        duration = str(self.random.choice((1, 200, 2_000, 9_000)))
+        command = self.random.choice(
+            (
+                ("run", duration),
+                ("run", duration),
+                ("run", duration, "3"),
+                ("stubborn", duration),
+                ("missing",),
+            )
+        )
+        return Job(name=name, unit=unit, command=command)
+
+    def _plan_arrivals(self) -> None:
+        """The other half of the jobs come one by one."""
+        for framework in self.cluster.frameworks.values():
+            for index in range(len(framework.jobs), self.plan.jobs):
+                job = self._job(f"{framework.name}j{index}")
+                at_ms = self.random.randint(0, self.plan.faulty_ms)
+                self.engine.after(at_ms, partial(framework.add, job))
+
+    # --- faults ------------------------------------------------------------------------------------------------------
+
+    def _plan_faults(self) -> None:
+        at_ms = self.engine.now_ms
+        end_ms = at_ms + self.plan.faulty_ms
+        while (at_ms := at_ms + self.random.randint(1, 2 * self.plan.fault_every_ms)) < end_ms:
+            self.engine.at(at_ms, self._one_fault)
+
+    def _one_fault(self) -> None:
+        kinds = (
+            self._crash_master,
+            self._crash_agent,
+            self._crash_agent,
+            self._reboot_host,
+            self._crash_executor,
+            self._resize_agent,
+            self._crash_framework,
+            self._partition,
+            self._partition,
+            self._kill_by_operator,
+            self._change_policy,
+            self._change_weight,
+        )
+        fault = self.random.choice(kinds)
+        name = fault.__name__.strip("_")
+        self.faults[name] += 1
+        self._note(f"fault: {name}")
+        fault()
+
+    def _crash_master(self) -> None:
+        after = self.random.choice((None, 0, 1, 2))
+        self.cluster.crash_master(self.random.randint(1, 4_000), after_actions=after)
+
+    def _some_agent(self) -> SimulatedAgent:
+        return self.random.choice(list(self.cluster.agents.values()))
+
+    def _down(self, agent: SimulatedAgent) -> None:
+        self.engine.after(
+            self.random.choice((10, 3_000, 9_000, 25_000)),
+            lambda: agent.start() if agent.machine is None else None,
+        )
+
+    def _crash_agent(self) -> None:
+        agent = self._some_agent()
+        agent.crash()
+        self._down(agent)
+
+    def _reboot_host(self) -> None:
+        agent = self._some_agent()
+        agent.reboot()
+        self._down(agent)
+
+    def _resize_agent(self) -> None:
+        agent = self._some_agent()
+        agent.crash()
+        agent.settings = replace(
+            agent.settings, total=(self.random.choice((1_000, 2_000, 4_000)), 8 * GIB, 0, 0)
+        )
+        self._down(agent)
+
+    def _crash_executor(self) -> None:
+        self._some_agent().crash_executor()
+
+    def _crash_framework(self) -> None:
+        framework = self.random.choice(list(self.cluster.frameworks.values()))
+        if framework.is_up:
+            framework.crash()
+            self.engine.after(
+                self.random.choice((10, 3_000, 12_000)),
+                lambda: None if framework.is_up else framework.start(),
+            )
+
+    def _partition(self) -> None:
+        name = self.random.choice([*self.cluster.agents, *self.cluster.frameworks])
+        up, down = self.random.choice(((True, True), (True, False), (False, True)))
+        self.cluster.network.cut(name, self.random.choice((500, 5_000, 15_000)), up=up, down=down)
+
+    def _kill_by_operator(self) -> None:
+        machine = self.cluster.master.machine
+        keys = [key for agent in machine.master.agents.values() for key in agent.tasks] if machine else []
+        task_ids: tuple[TaskId, ...] = (self.random.choice(keys)[1],) if keys else ()
+        self.cluster.master.step(
+            events.OperatorKillAsked(request=1, task_ids=task_ids, framework_id=None, grace_period_ms=200)
+        )
+
+    def _change_policy(self) -> None:
+        self.cluster.master.step(
+            events.PolicySet(
+                request=2,
+                policy=self.random.choice(POLICIES),
+                placement=self.random.choice(("align", "pack", "spread")),
+                when_head_does_not_fit=self.random.choice(("skip", "freeze")),
+            )
+        )
+
+    def _change_weight(self) -> None:
+        role, weight = self.random.choice(("a", "b")), self.random.choice((1.0, 2.0, 5.0))
+        self.cluster.master.step(events.WeightSet(request=3, role=Role(role), weight=Weight(weight)))
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def _calm(self) -> None:
+        self._note("no more faults")
+        self.cluster.network.options = QUIET
+        self.cluster.network.heal()
+        for agent in self.cluster.agents.values():
+            # Large enough for every job, or one that fits nowhere would wait for ever.
+            if agent.settings.total[0] < 4_000:
+                agent.crash()
+                agent.settings = replace(agent.settings, total=(4_000, 8 * GIB, 0, 0))
+            if agent.machine is None:
+                agent.start()
+        for framework in self.cluster.frameworks.values():
+            if not framework.is_up:
+                framework.start()
+
+    def _finish(self) -> None:
+        end_ms = self.engine.now_ms + QUIET_MS_MAX
+        while self.engine.now_ms < end_ms and self._unfinished():
+            self.cluster.run_for(1_000)
+        unfinished = self._unfinished()
+        assert not unfinished, f"after {QUIET_MS_MAX} quiet ms: {unfinished}"
+        self._check_starts()
+
+    def _unfinished(self) -> str:
+        """What is not over yet, in words; empty if everything is."""
+        for framework in self.cluster.frameworks.values():
+            for job in framework.jobs.values():
+                if job.end is None:
+                    return f"job {job.name} is {job.phase.value} in attempt {job.attempt}"
+        machine = self.cluster.master.machine
+        if machine is None:
+            return "the master is down"
+        if machine.master.offers:
+            return f"offers are out: {list(machine.master.offers)}"
+        for agent in machine.master.agents.values():
+            if agent.tasks:
+                return f"the master has live tasks: {[task.key for task in agent.tasks.values()]}"
+            if agent.session is not None and machine.master.allocator.free(agent.agent_id) != agent.total:
+                return f"agent {agent.agent_id} is not free"
+        for simulated in self.cluster.agents.values():
+            if (left := _left_on(simulated)) is not None:
+                return f"{simulated.name}: {left}"
+        return ""
+
+    def _check_starts(self) -> None:
+        starts = Counter(key for agent in self.cluster.agents.values() for key in agent.starts)
+        twice = [key for key, count in starts.items() if count > 1]
+        assert not twice, f"started more than once: {twice}"
+
+    # --- watching ----------------------------------------------------------------------------------------------------
+
+    def _saw_master(self, machine: Machine, event: events.Event, decided: Sequence[actions.Action]) -> None:
+        self._note(f"master: {event}", *decided)
+        invariants.check(machine.master)
+
+    def _saw_agent(
+        self, agent: SimulatedAgent, event: agent_events.Event, decided: Sequence[agent_actions.Action]
+    ) -> None:
+        self._note(f"{agent.name}: {event}", *decided)
+        assert agent.machine is not None, f"{agent.name} took a step while it was down"
+        check_agent(agent.machine.state)
+
+    def _saw_framework(self, name: str, message: Delivery) -> None:
+        self._note(f"{name}: {message}")
+
+    def _note(self, what: str, *decided: object) -> None:
+        lines = [f"{self.engine.now_ms} {what}", *(f"    -> {action}" for action in decided)]
+        for line in lines:
+            self._hash.update(line.encode())
+            self.transcript.append(line[:300])
+
+
+def _left_on(agent: SimulatedAgent) -> str | None:
+    if agent.machine is None or not agent.machine.state.is_registered:
+        return "not registered"
+    state = agent.machine.state
+    if state.live:
+        return f"live tasks {list(state.live)}"
+    if state.outboxes:
+        return f"unacknowledged statuses of {list(state.outboxes)}"
+    if agent.processes.running or agent.processes.ended:
+        return f"processes {list(agent.processes.running)}, ends nobody took {list(agent.processes.ended)}"
+    return None
+
+
+def check_agent(state: AgentState) -> None:
+    """Raise unless an agent's books balance."""
+    both = [key for key in state.live if key in state.over]
+    assert not both, f"alive and over: {both}"
+    for key, outbox in state.outboxes.items():
+        assert outbox.statuses, f"{key} has an empty outbox"
+        numbers = [status.sequence for status in outbox.statuses]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), f"{key}: statuses {numbers}"
+        assert key in state.live or key in state.over, f"{key} is unknown and has statuses {numbers}"
+    forgotten = [key for key in state.over if key not in state.history and key not in state.outboxes]
+    assert not forgotten, f"over, neither acknowledged nor owed: {forgotten}"
+    waiting = [key for key in state.unordered if key not in state.live]
+    assert not waiting, f"wait for an executor and are not alive: {waiting}"

@@ -1,0 +1,109 @@
+"""Seeded runs of the real cores under faults: nothing is lost, nothing runs twice, every book balances.
+
+``FAIRLEAD_FAULT_SEEDS=1000`` runs more of them; a failure names its seed, and a seed that found a bug stays in
+``REGRESSIONS``.
+"""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fairlead_proto.task_state import TaskState
+from fairlead_sim.network import NetworkOptions
+from tests.faults.harness import Plan, Run
+
+pytestmark = pytest.mark.fault
+
+SEEDS = range(int(os.environ.get("FAIRLEAD_FAULT_SEEDS", "40")))
+REGRESSIONS: tuple[int, ...] = ()
+"""Seeds beyond the usual ones that once failed."""
+
+
+@pytest.mark.parametrize("seed", [*SEEDS, *REGRESSIONS])
+def test_all_work_ends_and_all_books_balance_after_faults(seed: int) -> None:
+    Run(Plan(seed=seed)).execute()
+
+
+def test_without_faults_every_job_takes_one_attempt() -> None:
+    run = Run(Plan(seed=1, faulty_ms=0, network=NetworkOptions(delay_max_ms=3)))
+
+    run.execute()
+
+    for framework in run.cluster.frameworks.values():
+        assert len(framework.jobs) == run.plan.jobs
+        assert {job.attempt for job in framework.jobs.values()} == {0}
+
+
+class _Reach(Run):
+    """Counts what a run came by."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.reached: Counter[str] = Counter()
+        super().__init__(plan)
+
+    def _note(self, what: str, *decided: object) -> None:
+        super()._note(what, *decided)
+        for action in decided:
+            self.reached[type(action).__name__] += 1
+            statuses: Sequence[object] = getattr(action, "statuses", ())
+            self.reached.update(status.state.value for status in statuses)  # type: ignore[attr-defined]
+
+
+def test_the_faults_reach_what_they_are_for() -> None:
+    """A harness in which nothing goes wrong proves nothing."""
+    reached: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    for seed in range(1_000, 1_008):
+        run = _Reach(Plan(seed=seed))
+        run.execute()
+        reached += run.reached
+        faults += run.faults
+
+    expected = {state.value for state in TaskState} - {"STAGING", "ERROR"}
+    expected |= {
+        "RescindOffers",
+        "KillTask",
+        "EndAgentSession",
+        "EndFrameworkSession",
+        "FinishReconciliation",
+    }
+    expected |= {"ForgetAgent", "ForgetFramework", "AnnounceAgentGone", "StartExecutor", "KillProcess"}
+    assert not (missing := sorted(expected - set(reached))), f"never came about: {missing}"
+    assert len(faults) == 10, f"kinds of faults that happened: {sorted(faults)}"
+
+
+PRINT_DIGEST = "from tests.faults.harness import *; run = Run(Plan(seed=7)); run.execute(); print(run.digest)"
+
+
+def test_a_seed_gives_one_history_whatever_the_hash_seed() -> None:
+    root = Path(__file__).parents[2]
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", PRINT_DIGEST],
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=100,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+
+    run = Run(Plan(seed=7))
+    run.execute()
+
+    assert digests == {run.digest + "\n"}
+
+
+def test_another_seed_gives_another_history() -> None:
+    runs = [Run(Plan(seed=seed)) for seed in (1, 2)]
+    for run in runs:
+        run.execute()
+
+    assert runs[0].digest != runs[1].digest
