@@ -78,7 +78,7 @@ class Framework:
 
     def __init__(self, name: str, **options: Any) -> None:
         self._framework = asynchronous.Framework(name, **options)
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -93,6 +93,7 @@ class Framework:
     def start(self) -> None:
         """Connect to the master; raises as ``fairlead_sdk.Framework.start``."""
         assert self._thread is None, "a framework is started once"
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fairlead", daemon=True)
         self._thread.start()
         try:
@@ -152,24 +153,20 @@ class Framework:
 
     def call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine on the framework's loop and wait for it; Ctrl-C cancels it and waits for its cleaning up."""
-        if self._thread is None or not self._thread.is_alive():
+        loop = self._loop
+        if loop is None or loop.is_closed():
             coroutine.close()
             raise Closed("the framework is not open: use `with Framework(...)`")
         done: Future[_T] = Future()
         started: list[asyncio.Task[_T]] = []
-        self._loop.call_soon_threadsafe(lambda: started.append(self._begin(coroutine, done)))
+        loop.call_soon_threadsafe(lambda: started.append(_begin(loop, coroutine, done)))
         try:
             return done.result()
         except KeyboardInterrupt:
             # Not `done.cancel()`: that would return before the cancelled task has killed what it started.
-            self._loop.call_soon_threadsafe(lambda: started[0].cancel())  # noqa: PLW0108 - may not be there yet
+            loop.call_soon_threadsafe(lambda: started[0].cancel())  # noqa: PLW0108 - may not be there yet
             wait({done})
             raise
-
-    def _begin(self, coroutine: Coroutine[Any, Any, _T], done: "Future[_T]") -> "asyncio.Task[_T]":
-        task = self._loop.create_task(coroutine)
-        task.add_done_callback(lambda task: _hand_over(task, done))
-        return task
 
     def _iterate(self, items: AsyncIterator[_T]) -> Iterator[_T]:
         async def next_or_none() -> tuple[_T] | None:
@@ -186,10 +183,19 @@ class Framework:
                 self.call(close())
 
     def _stop_loop(self) -> None:
+        if self._loop is None or self._thread is None:
+            return
         self._loop.call_soon_threadsafe(self._loop.stop)
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
         self._loop.close()
+
+
+def _begin(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, _T], done: "Future[_T]"
+) -> "asyncio.Task[_T]":
+    task = loop.create_task(coroutine)
+    task.add_done_callback(lambda task: _hand_over(task, done))
+    return task
 
 
 def _hand_over(task: "asyncio.Task[_T]", done: "Future[_T]") -> None:

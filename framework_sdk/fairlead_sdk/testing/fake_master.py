@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
@@ -25,6 +25,9 @@ _T = TypeVar("_T")
 
 FINISH_LIMIT_MS: Final = 24 * 3600 * 1000
 """How far ``finish`` moves the clock before it says that this will never end."""
+
+CANCEL_LIMIT_MS: Final = 120_000
+"""How far the clock is moved for a cancelled task to clean up."""
 
 RESEND_MS: Final = 5_000
 """How long an agent waits for an acknowledgement before it reports again."""
@@ -141,16 +144,23 @@ class FakeMaster:
             AssertionError: it was not done within ``limit_ms`` of the fake's time.
         """
         task = asyncio.ensure_future(awaitable)
+        if not await self._move_until_done(task, limit_ms):
+            running = self.running()
+            task.cancel()
+            # Cleaning up after a cancellation takes the fake's time too: grace periods, for one.
+            await self._move_until_done(task, CANCEL_LIMIT_MS)
+            raise AssertionError(f"not done after {limit_ms} ms; running: {running}")
+        return task.result()
+
+    async def _move_until_done(self, task: "asyncio.Future[Any]", limit_ms: int) -> bool:
         deadline_ms = self.clock.now_ms() + limit_ms
         await self.clock.settle()
         while not task.done():
             due_ms = self.clock.next_due_ms()
             if due_ms is None or due_ms > deadline_ms:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                raise AssertionError(f"not done after {limit_ms} ms; running: {self.running()}")
+                return False
             await self.clock.advance(due_ms - self.clock.now_ms())
-        return task.result()
+        return True
 
     # --- faults --------------------------------------------------------------------------------------------------
 

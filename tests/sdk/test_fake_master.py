@@ -1,0 +1,123 @@
+"""The fake keeps what it promises to those who test with it."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from fairlead_sdk import Framework, FrameworkExpired, Refused, Task, TaskState
+from fairlead_sdk.testing import FakeMaster, Outcome, VirtualClock
+from tests.sdk.builders import a_master, a_task, begin
+
+
+async def test_timers_go_off_in_order_and_not_before_their_time() -> None:
+    clock = VirtualClock()
+    seen: list[tuple[str, int]] = []
+
+    def note(name: str) -> None:
+        seen.append((name, clock.now_ms()))
+
+    for name, delay_ms in (("b", 20), ("a", 10), ("c", 20), ("never", 10)):
+        timer = clock.call_later(delay_ms, partial(note, name))
+        if name == "never":
+            timer.cancel()
+
+    await clock.advance(15)
+    assert seen == [("a", 10)]
+    await clock.advance(100)
+    assert seen == [("a", 10), ("b", 20), ("c", 20)]
+    assert clock.now_ms() == 115
+
+
+async def test_what_never_ends_is_said_and_not_waited_for() -> None:
+    master = a_master()
+    master.script(lambda _: True, Outcome(duration_ms=None))
+    async with Framework("f", master=master) as framework:
+        with pytest.raises(AssertionError, match="not done after 60000 ms; running"):
+            await master.finish(framework.run([a_task()]), limit_ms=60_000)
+
+
+async def test_two_frameworks_share_one_fake_first_come_first_served() -> None:
+    master = a_master(cpus=1)
+    async with Framework("f", master=master) as first, Framework("g", master=master) as second:
+        runs = asyncio.gather(first.run([a_task(), a_task()]), second.run([a_task()]))
+        await master.finish(runs)
+
+    assert [task.framework_id for task in master.tasks] == ["framework-1", "framework-1", "framework-2"]
+
+
+async def test_the_same_history_repeats_exactly() -> None:
+    async def history() -> list[tuple[str, str, int]]:
+        master = a_master(cpus=2)
+        master.script("lost", Outcome(state=TaskState.LOST), Outcome())
+        async with Framework("f", master=master) as framework:
+            run = begin(framework.run([a_task("lost") for _ in range(6)]))
+            await master.advance(50)
+            master.restart(down_ms=700, agents_away_ms=300)
+            await master.finish(run)
+        return [(task.task_id, task.agent.agent_id, task.launched_ms) for task in master.tasks]
+
+    assert await history() == await history()
+
+
+async def test_constraints_and_custom_resources_are_kept_to() -> None:
+    master = FakeMaster(custom_resources=["licenses"])
+    master.add_agent("a", cpus=4, mem="1GiB", attributes={"rack": "a"})
+    master.add_agent("b", cpus=4, mem="1GiB", attributes={"rack": "b"}, custom={"licenses": 1})
+    master.add_agent("c", cpus=4, mem="1GiB", attributes={"rack": "c"}, custom={"licenses": 1})
+
+    async with Framework("f", master=master) as framework:
+        tasks = [a_task(custom={"licenses": 1}, constraints=["rack!=b"]), a_task(constraints=["rack=b|c"])]
+        results = await master.finish(framework.run(tasks))
+        with pytest.raises(ValueError, match=r"resource of this cluster \(licenses\), got 'dongles'"):
+            framework.submit(a_task(custom={"dongles": 1}))
+
+    assert [result.agent_id for result in results] == ["c", "b"]
+
+
+async def test_output_is_what_the_script_says_and_following_ends_with_the_task() -> None:
+    master = a_master()
+    master.script("talks", Outcome(duration_ms=25_000, stdout="hello\n", stderr="oops"))
+    async with Framework("f", master=master) as framework:
+        task = a_task("talks")
+        with pytest.raises(Refused, match="never launched"):
+            await framework.stdout(task)
+        handle = framework.submit(task)
+        await master.advance(0)
+
+        async def follow() -> bytes:
+            return b"".join([piece async for piece in framework.logs(handle)])
+
+        assert await master.finish(follow()) == b"hello\n"
+        assert master.clock.now_ms() == 25_000
+        assert await framework.stderr(task) == "oops"
+
+
+async def test_a_framework_id_the_fake_does_not_know_has_expired() -> None:
+    with pytest.raises(FrameworkExpired, match="framework-9"):
+        await Framework("f", master=FakeMaster(), framework_id="framework-9").start()
+
+
+async def test_a_resumed_framework_does_not_reuse_ids() -> None:
+    master = a_master()
+    async with Framework("f", master=master, on_exit="leave") as framework:
+        await master.finish(framework.run([a_task()]))
+        framework_id = framework.framework_id
+    async with Framework("f", master=master, framework_id=framework_id) as framework:
+        [result] = await master.finish(framework.run([a_task()]))
+
+    assert result.ok
+    assert len({task.task_id for task in master.tasks}) == 2
+
+
+async def test_ten_thousand_tasks_are_one_run_in_a_few_messages() -> None:
+    master = FakeMaster()
+    for number in range(20):
+        master.add_agent(f"a{number}", cpus=1_000, mem="1TiB")
+    tasks = [Task(["x", str(number)], cpus=1, mem="1MiB") for number in range(10_000)]
+
+    async with Framework("f", master=master) as framework:
+        results = await master.finish(framework.run(tasks))
+
+    assert sum(result.ok for result in results) == 10_000
+    assert results[77].task is tasks[77]

@@ -1,0 +1,141 @@
+"""The facade without await. Its loop lives on a thread, so the fake's clock is moved by a task on that loop."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from fairlead_sdk import Closed, MasterUnreachable, Task, TaskState
+from fairlead_sdk.sync import Framework
+from fairlead_sdk.testing import FakeMaster, Outcome
+
+pytestmark = pytest.mark.shell
+
+
+class _Pump:
+    """Moves a fake's clock from inside the framework's loop whenever all is at rest."""
+
+    def __init__(self, master: FakeMaster) -> None:
+        self._master = master
+        self._over = False
+
+    async def run(self) -> None:
+        while not self._over:
+            await self._master.advance(100)
+
+    def stop(self) -> None:
+        self._over = True
+
+
+@pytest.fixture
+def master() -> FakeMaster:
+    master = FakeMaster()
+    master.add_agent("a", cpus=2, mem="1GiB")
+    return master
+
+
+@pytest.fixture
+def framework(master: FakeMaster) -> Iterator[Framework]:
+    with Framework("f", master=master) as framework:
+        pump = _Pump(master)
+        assert framework._loop is not None
+        pumping = asyncio.run_coroutine_threadsafe(pump.run(), framework._loop)
+        yield framework
+        pump.stop()
+        pumping.result()
+
+
+def a_task(name: str = "", **options: object) -> Task:
+    return Task(["x"], name=name, **options)  # type: ignore[arg-type]
+
+
+def test_results_come_back_to_plain_code(master: FakeMaster, framework: Framework) -> None:
+    master.script("bad", Outcome(exit_code=3, stdout="why"))
+
+    results = framework.run([a_task(), a_task("bad")])
+
+    assert [result.exit_code for result in results] == [0, 3]
+    assert framework.stdout(results[1]) == "why"
+    assert b"".join(framework.logs(results[1])) == b"why"
+    assert framework.framework_id == "framework-1"
+
+
+def test_a_handle_waits_with_a_limit_and_kills(master: FakeMaster, framework: Framework) -> None:
+    master.script("long", Outcome(duration_ms=None))
+    handle = framework.submit(a_task("long"))
+
+    with pytest.raises(TimeoutError):
+        handle.result(timeout="50ms")
+    handle.kill()
+
+    assert handle.result().state is TaskState.KILLED
+    assert handle.done
+    assert handle.state == "KILLED"
+
+
+def test_results_can_be_taken_as_they_come(master: FakeMaster, framework: Framework) -> None:
+    master.script("slow", Outcome(duration_ms=5_000))
+
+    names = [result.task.name for result in framework.as_completed([a_task("slow"), a_task("quick")])]
+
+    assert names == ["quick", "slow"]
+
+
+def test_leaving_the_loop_early_kills_the_rest(master: FakeMaster, framework: Framework) -> None:
+    master.script("long", Outcome(duration_ms=None))
+
+    for _ in framework.as_completed([a_task("long"), a_task("quick")]):
+        break
+
+    assert not master.running()
+
+
+def test_ctrl_c_kills_what_was_waited_for_before_it_is_raised(
+    master: FakeMaster, framework: Framework
+) -> None:
+    master.script("long", Outcome(duration_ms=None))
+    running = threading.Event()
+    main = threading.get_ident()
+
+    def press(_: object) -> None:
+        if not running.is_set():
+            running.set()
+            signal.pthread_kill(main, signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        framework.run([a_task("long")], on_progress=press)
+
+    assert running.is_set()
+    assert not master.running()
+    assert master.tasks[0].state is TaskState.KILLED
+
+
+def test_a_framework_that_is_not_open_says_so() -> None:
+    framework = Framework("f", master="127.0.0.1:1")
+
+    with pytest.raises(Closed, match="not open"):
+        framework.run([a_task()])
+
+
+def test_a_failed_start_leaves_no_thread() -> None:
+    before = threading.active_count()
+
+    with pytest.raises(MasterUnreachable):
+        Framework("f", master="127.0.0.1:1", connect_timeout="100ms").start()
+
+    assert threading.active_count() == before
+
+
+def test_the_package_imports_without_grpc_and_lists_its_names() -> None:
+    program = (
+        "import sys, fairlead_sdk; fairlead_sdk.Task(['x']); "
+        "assert 'grpc' not in sys.modules and 'google.protobuf' not in sys.modules, 'imported too early'; "
+        "missing = [n for n in fairlead_sdk.__all__ if not hasattr(fairlead_sdk, n)]; assert not missing, missing; "
+        "import os; assert os.environ['GRPC_ENABLE_FORK_SUPPORT'] == '0'"
+    )
+    environment = {"PATH": "/usr/bin:/bin"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
