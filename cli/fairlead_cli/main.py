@@ -45,6 +45,7 @@ VERBS: Final[dict[str, Verb]] = {
     "agent": Verb("agent", "agent", "Run an agent on this host."),
     "demo": Verb("simulator", "demo", "Show fair sharing at work on a local cluster."),
     "replay": Verb("simulator", "replay", "Run a trace as real tasks."),
+    "replay-recording": Verb("recording", "replay_recording", "Give a master's recorded events to a core again."),
     "bench": Verb("simulator", "bench", "Measure the allocator and the cluster."),
 }
 

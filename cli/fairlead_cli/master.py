@@ -55,6 +55,11 @@ INSECURE_HINT = (
     multiple=True,
     help="A resource of your own; repeatable.",
 )
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every event to this file, for `fairlead replay-recording`.",
+)
 @click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
 @click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
 def master(
@@ -68,6 +73,7 @@ def master(
     offer_lease_ms: int | None,
     placement: str | None,
     policy: str | None,
+    record: Path | None,
     recovery_wait_ms: int | None,
     state: Path | None,
     when_head_does_not_fit: str | None,
@@ -97,6 +103,7 @@ def master(
             agent_timeout_ms=agent_timeout_ms,
             recovery_wait_ms=recovery_wait_ms,
             custom_resources=tuple(custom_resources),
+            record=record,
             log_level=log_level,
         )
     )
