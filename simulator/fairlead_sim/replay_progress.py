@@ -51,7 +51,10 @@ def _bar(console: Console, policy: str) -> Iterator[ShowProgress]:
 
 def describe(progress: ReplayProgress) -> str:
     """One line of how far it is and how long it may take yet."""
-    rest = "" if progress.remaining_ms is None else f", about {progress.remaining_ms / 1000:.0f} s left"
+    is_over = progress.jobs_over == progress.jobs
+    rest = ""
+    if progress.remaining_ms is not None and not is_over:
+        rest = f", about {progress.remaining_ms / 1000:.0f} s left"
     waiting = progress.jobs - progress.jobs_submitted
     arriving = f" ({waiting} to arrive)" if waiting else ""
     return (

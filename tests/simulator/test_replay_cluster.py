@@ -1,6 +1,7 @@
 """A replay on a real cluster: master, agents and a process for each task."""
 
 import io
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.console import Console
 from fairlead_cli.local_cluster import LocalCluster
 from fairlead_sdk.errors import Refused
 from fairlead_sim.cluster_watch import ClusterWatch
-from fairlead_sim.replay import ReplaySettings, replay
+from fairlead_sim.replay import ReplaySettings, as_document, replay
 from fairlead_sim.sample import SAMPLE, SAMPLE_NODES
 from fairlead_sim.workload import Selection
 
@@ -55,6 +56,7 @@ async def test_sample_runs_to_its_end_under_two_policies_on_a_cluster_of_its_own
     shares = tmp_path / f"shares-{slots.policy.replace(':', '-')}.csv"
     assert shares.read_text().startswith("at_ms,role,")
     assert "drf: " in console.export_text()
+    assert json.loads(json.dumps(as_document(settings, outcome)))["runs"][0]["policy"] == "drf"
     assert sleeps_of_this_process() == []
 
 
