@@ -53,12 +53,11 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
                 finally:
                     explaining.cancel()
                 await follower.drain()
-                if interrupted.is_set():
-                    await follower.note(_leftover_text(run))
-                elif is_quiet and _needs_words(run):
-                    await follower.note(_final_text(run))
+                text = _leftover_text(run) if interrupted.is_set() else _final_text(run)
+                if is_quiet and not interrupted.is_set() and _needs_words(run):
+                    await follower.note(text)
                 else:
-                    await follower.show(_final_text(run), is_final=True)
+                    await follower.show(text, is_final=True)
         finally:
             await follower.close()
         if is_json:

@@ -89,9 +89,11 @@ class Display:
         if self._is_mid_line and not stays:
             return
         start = b"\n" if self._is_mid_line else (_ERASE if self._drawn else b"")
-        width = _columns(self._stderr) - 1
-        self._write(self._stderr, start + text[:width].encode() + (b"\n" if stays else b""))
-        self._drawn = "" if stays else text[:width]
+        if not stays:
+            # A line that wraps cannot be drawn over; one that stays need not be.
+            text = text[: _columns(self._stderr) - 1]
+        self._write(self._stderr, start + text.encode() + (b"\n" if stays else b""))
+        self._drawn = "" if stays else text
         self._is_mid_line = False
 
     @staticmethod
@@ -121,6 +123,7 @@ def progress_text(*, waiting: int, running: int, finished: int, failed: int, is_
 
 def _columns(stream: BinaryIO) -> int:
     try:
-        return max(20, os.get_terminal_size(stream.fileno()).columns)
+        # Terminals without a size of their own say 0.
+        return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
         return 80

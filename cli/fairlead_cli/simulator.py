@@ -1,9 +1,10 @@
 """`fairlead demo`, `replay` and `bench`: thin commands over the simulator package, which does the work."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -11,6 +12,8 @@ from click.core import ParameterSource
 from fairlead_cli.addresses import ADDRESS, json_option
 from fairlead_cli.agent import ISOLATIONS
 from fairlead_cli.parameters import DURATION, RESOURCES
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -93,6 +96,7 @@ def demo() -> int:
 @click.option(
     "--user-column", default="user_id", show_default=True, help="Column of the trace that names the owner."
 )
+@click.option("--default-duration", "default_duration_ms", type=DURATION, help="For rows without a run time.")
 @click.option(
     "--skip-without-duration",
     is_flag=True,
@@ -105,6 +109,7 @@ def replay(
     *,
     agents: int,
     as_json: bool,
+    default_duration_ms: int | None,
     isolation: str | None,
     jobs_max: int | None,
     limit_ms: int | None,
@@ -133,7 +138,11 @@ def replay(
     settings = ReplaySettings(
         trace=trace,
         nodes=nodes,
-        options=TraceOptions(user_column=user_column, skip_without_duration=skip_without_duration),
+        options=TraceOptions(
+            user_column=user_column,
+            default_duration_ms=default_duration_ms,
+            skip_without_duration=skip_without_duration,
+        ),
         selection=Selection(jobs_max=jobs_max),
         speedup=speedup,
         policies=tuple(policies),
@@ -146,3 +155,35 @@ def replay(
     )
     with _expected_errors(address):
         return run_replay(settings, as_json=as_json)
+
+
+@click.group()
+def bench() -> None:
+    """Measure the allocator and the cluster.
+
+    Each figure stands beside its target and beside what this machine could do at best, measured in the same run.
+    """
+
+
+def _bench_options(command: Command) -> Command:
+    quick = click.option("--quick", is_flag=True, help="Smaller shapes, for a first look.")
+    seed = click.option("--seed", type=int, default=1, show_default=True, help="Of everything random.")
+    return quick(seed(json_option(command)))
+
+
+@bench.command("allocation")
+@_bench_options
+def bench_allocation(*, as_json: bool, quick: bool, seed: int) -> None:
+    """Measure decisions and cycles of the allocator by itself."""
+    from fairlead_cli import benchmarks
+
+    benchmarks.allocation(seed=seed, is_quick=quick, as_json=as_json)
+
+
+@bench.command("cluster")
+@_bench_options
+def bench_cluster(*, as_json: bool, quick: bool, seed: int) -> None:
+    """Measure one master under load, beside a bare gRPC server in the same run."""
+    from fairlead_cli import benchmarks
+
+    benchmarks.cluster(seed=seed, is_quick=quick, as_json=as_json)

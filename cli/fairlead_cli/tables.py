@@ -121,9 +121,9 @@ AGENTS: Final = (
     Column("ID", lambda row: row["id"]),
     Column("HOSTNAME", lambda row: row["hostname"]),
     Column("STATE", lambda row: row["state"]),
-    Column("CPUS:TOTAL/ALLOCATED/USED", _three("cpus", cores), right=True),
-    Column("MEM:TOTAL/ALLOCATED/USED", _three("mem", approximate_bytes), right=True),
-    Column("GPUS:TOTAL/ALLOCATED/USED", _three("gpus", cores), right=True, is_shown=_any_gpus),
+    Column("CPUS TOTAL/ALLOCATED/USED", _three("cpus", cores), right=True),
+    Column("MEM TOTAL/ALLOCATED/USED", _three("mem", approximate_bytes), right=True),
+    Column("GPUS TOTAL/ALLOCATED/USED", _three("gpus", cores), right=True, is_shown=_any_gpus),
     Column("TASKS", lambda row: row["tasks"], right=True),
     Column("ISOLATION", lambda row: row["isolation"]),
     Column("ATTRIBUTES", lambda row: _pairs(row["attributes"])),
@@ -137,7 +137,7 @@ FRAMEWORKS: Final = (
     Column("RUNNING", lambda row: row["running"], right=True),
     Column("FINISHED", lambda row: row["finished"], right=True),
     Column(
-        "OFFERS:SENT/ACCEPTED/DECLINED/EXPIRED",
+        "OFFERS SENT/ACCEPTED/DECLINED/EXPIRED",
         lambda row: "/".join(
             str(row[f"offers_{what}"]) for what in ("sent", "accepted", "declined", "expired")
         ),

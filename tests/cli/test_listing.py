@@ -135,7 +135,7 @@ def test_plain_table_has_a_line_for_each_row_and_cuts_nothing(
 def test_agents_table_shows_the_three_numbers_side_by_side(invoke: Invoke, master: CannedMaster) -> None:
     outcome = invoke("agents")
 
-    assert "CPUS:TOTAL/ALLOCATED/USED" in outcome.out
+    assert "CPUS TOTAL/ALLOCATED/USED" in outcome.out
     assert "4/2.5/0.1" in outcome.out
     assert "8GiB/2GiB/512MiB" in outcome.out
 
