@@ -32,6 +32,7 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         self.heartbeats: list[agent_pb2.AgentHeartbeat] = []
         self.chunks: dict[int, agent_pb2.FileChunk] = {}
         self.goodbyes: list[str] = []
+        self.batch_lengths: list[int] = []
         self._changed = asyncio.Event()
         self._outgoing: asyncio.Queue[agent_pb2.MasterMessage] = asyncio.Queue()
         self._server: grpc.aio.Server | None = None
@@ -74,6 +75,7 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
 
     async def _read(self, context: Any) -> None:
         while (batch := await context.read()) is not grpc.aio.EOF:
+            self.batch_lengths.append(len(batch.messages))
             for message in batch.messages:
                 self._take(message)
             self._changed.set()

@@ -189,7 +189,7 @@ async def test_heartbeat_carries_what_the_tasks_use(tmp_path: Path) -> None:
 async def test_files_of_a_sandbox(tmp_path: Path) -> None:
     async with FakeMaster() as master, an_agent(master, tmp_path):
         master.launch(
-            a_script("t1", "echo hello; mkdir out; echo data > out/file; ln -s /etc out/etc; sleep 1000")
+            a_script("t1", "mkdir out; echo data > out/file; ln -s /etc out/etc; echo hello; sleep 1000")
         )
         first = await master.ask("t1", "stdout", length=5, wait_ms=30_000)
         await master.until(lambda: master.states("t1"))

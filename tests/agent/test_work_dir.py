@@ -1,6 +1,7 @@
 """The work directory belongs to one agent at a time."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,31 @@ def test_removal_takes_everything_but_follows_no_link(tmp_path: Path) -> None:
 
     assert not sandbox.exists()
     assert (precious / "file").read_text() == "keep"
+    work_dir.close()
+
+
+def test_directories_a_task_has_closed_are_opened_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_dir = WorkDir.open(tmp_path / "work")
+    sandbox = Path(work_dir.sandbox(a_key()))
+    closed = sandbox / "closed"
+    (closed / "inner").mkdir(parents=True)
+    (closed / "link").symlink_to(tmp_path, target_is_directory=True)
+    closed.chmod(0o000)
+    rmtree = shutil.rmtree
+
+    def refuse_closed(path: Path) -> None:
+        # What happens to an ordinary user; root is never refused.
+        if not closed.stat().st_mode & 0o700:
+            raise PermissionError(13, "Permission denied")
+        rmtree(path)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse_closed)
+
+    assert work_dir.remove_sandboxes([a_key()]) == []
+    assert not sandbox.exists()
+    assert tmp_path.exists()
     work_dir.close()
 
 

@@ -210,17 +210,11 @@ class LeaveRequested:
     reason: str
 
 
-MasterEvent = (
-    Registered
-    | RegistrationRefused
-    | LaunchRequested
-    | LaunchUnreadable
-    | KillRequested
-    | StatusesAcknowledged
-    | ShutdownRequested
+MasterOrder = (
+    Registered | LaunchRequested | LaunchUnreadable | KillRequested | StatusesAcknowledged | ShutdownRequested
 )
 ExecutorEvent = (
     ExecutorConnected | ExecutorLost | ProcessStarted | ProcessStartFailed | ProcessExited | UsageMeasured
 )
 HostEvent = AgentStarted | SandboxesFound | DiskMeasured | LeaveRequested
-Event = Tick | SessionOpened | SessionClosed | MasterEvent | ExecutorEvent | HostEvent
+Event = Tick | SessionOpened | SessionClosed | RegistrationRefused | MasterOrder | ExecutorEvent | HostEvent

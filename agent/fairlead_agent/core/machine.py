@@ -15,7 +15,7 @@ from fairlead_agent.core.events import (
     LaunchRequested,
     LaunchUnreadable,
     LeaveRequested,
-    MasterEvent,
+    MasterOrder,
     ProcessExited,
     ProcessStarted,
     ProcessStartFailed,
@@ -153,7 +153,7 @@ def _take(step: Step, event: Event) -> None:
             assert_never(event)
 
 
-def _take_order(step: Step, event: MasterEvent) -> None:
+def _take_order(step: Step, event: MasterOrder) -> None:
     match event:
         case Registered():
             register(step, event)
@@ -168,8 +168,6 @@ def _take_order(step: Step, event: MasterEvent) -> None:
                 acknowledge(step, key, sequence)
         case ShutdownRequested():
             begin_leave(step, is_stopping_tasks=True, is_refused=True, reason=event.reason)
-        case RegistrationRefused():
-            raise AssertionError("a refusal is no order")
         case _:
             assert_never(event)
 

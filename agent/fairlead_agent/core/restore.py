@@ -5,6 +5,7 @@ Both directions agree: replaying ``snapshot(state)`` gives the state that replay
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import assert_never
 
 from fairlead_agent.core.records import (
     IdentityTaken,
@@ -50,6 +51,8 @@ def restore(records: Iterable[Record], settings: AgentSettings) -> AgentState:
             case TaskRemembered():
                 _restore_end(state, record.status)
                 remember(state, record.status.key, settings.history_count_max)
+            case _:
+                assert_never(record)
     _sort_sandboxes(state)
     return state
 
@@ -67,6 +70,7 @@ def _restore_status(state: AgentState, status: TaskStatus) -> None:
         return
     task = state.live.get(status.key)
     if task is None:
+        # A snapshot tells of a task that is over only what is owed.
         return
     task.state = status.state
     task.latest = status

@@ -153,6 +153,15 @@ def test_unreadable_launch_is_an_error_and_stays_one() -> None:
     assert agent.step(a_launch()) == [SendStatuses(statuses=(error,))]
 
 
+def test_unreadable_launch_of_a_known_task_repeats_its_status() -> None:
+    agent = a_running_agent("t1")
+    unreadable = LaunchUnreadable(
+        epoch=1, framework_id=FrameworkId("f1"), task_id=TaskId("t1"), detail="task.command: expected a word"
+    )
+
+    assert agent.step(unreadable) == [SendStatuses(statuses=(a_status(),))]
+
+
 def test_launch_waits_for_an_executor_that_is_being_replaced() -> None:
     agent = a_registered_agent()
     agent.step(ExecutorLost())

@@ -118,6 +118,16 @@ def test_history_survives_so_that_a_late_launch_is_not_run() -> None:
     assert not [action for action in agent.step(a_launch()) if isinstance(action, StartProcess)]
 
 
+def test_end_repeated_and_acknowledged_twice_is_remembered_once() -> None:
+    agent = a_running_agent("t1")
+    agent.step(an_exit(), an_ack(sequence=2), a_launch(), an_ack(sequence=2))
+
+    agent.restart()
+
+    assert list(agent.machine.state.history) == [a_key()]
+    assert agent.machine.state.outboxes == {}
+
+
 def test_kill_is_carried_on_with_its_reason() -> None:
     agent = a_running_agent("t1")
     agent.step(a_kill(reason=Reason.KILLED_BY_OPERATOR))

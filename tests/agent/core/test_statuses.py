@@ -1,5 +1,7 @@
 """A status is kept until acknowledged and sent again with growing pauses."""
 
+import pytest
+
 from fairlead_agent.core import limits
 from fairlead_agent.core.actions import SendRegistration, SendStatuses
 from fairlead_agent.core.events import SessionClosed, SessionOpened, Tick
@@ -13,7 +15,6 @@ from tests.agent.builders import (
     a_registration,
     a_running_agent,
     a_start,
-    a_started_agent,
     a_status,
     an_ack,
     an_exit,
@@ -149,11 +150,10 @@ def test_resends_of_many_tasks_share_one_message() -> None:
     assert [status.task_id for status in resend.statuses] == ["t0", "t1", "t2", "t3", "t4"]
 
 
-def test_registration_beyond_its_bound_sends_the_rest_afterwards() -> None:
-    agent = a_started_agent()
-    agent.step(SessionOpened(), a_registration())
-    count = limits.REGISTER_STATUSES_MAX + 1
-    for number in range(count):
+def test_registration_beyond_its_bound_sends_the_rest_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REGISTER_STATUSES_MAX", 3)
+    agent = a_registered_agent()
+    for number in range(4):
         agent.step(a_launch(f"t{number}"), a_start(f"t{number}"))
     agent.step(SessionClosed())
 
@@ -161,6 +161,6 @@ def test_registration_beyond_its_bound_sends_the_rest_afterwards() -> None:
     actions = agent.step(a_registration())
 
     assert isinstance(registration, SendRegistration)
-    assert len(registration.unacknowledged) == count - 1
+    assert [status.task_id for status in registration.unacknowledged] == ["t0", "t1", "t2"]
     (rest,) = [action for action in actions if isinstance(action, SendStatuses)]
-    assert [status.task_id for status in rest.statuses] == [f"t{count - 1}"]
+    assert [status.task_id for status in rest.statuses] == ["t3"]

@@ -1,0 +1,184 @@
+"""What comes over the stream may be wrong in any field; the rest of its batch still counts."""
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from fairlead_agent.core import actions, events
+from fairlead_agent.core.events import KillOrder, KillRequested, RefusalCode, StatusesAcknowledged
+from fairlead_agent.messages import (
+    REGISTER_COMMAND_BYTES_MAX,
+    STATUSES_PER_MESSAGE_MAX,
+    read_batch,
+    write_messages,
+)
+from fairlead_proto import convert
+from fairlead_proto.ids import FrameworkId
+from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.tasks import RunningTask, TaskSpec
+from fairlead_proto.v1 import agent_pb2
+from tests.agent.builders import AGENT, KINDS, a_key, a_launch, a_spec, a_status
+
+LOG = structlog.get_logger()
+
+
+def read(*messages: agent_pb2.MasterMessage, epoch: int = 3) -> list[events.Event]:
+    found, _ = read_batch(agent_pb2.MasterMessages(epoch=epoch, messages=messages), KINDS, LOG)
+    return found
+
+
+def a_launch_message(*specs: TaskSpec, kinds: ResourceKinds = KINDS) -> agent_pb2.MasterMessage:
+    tasks = [
+        agent_pb2.LaunchTask(framework_id="f1", role="default", task=convert.write_task(spec, kinds))
+        for spec in specs
+    ]
+    return agent_pb2.MasterMessage(launch=agent_pb2.Launch(tasks=tasks))
+
+
+def a_kill_message(task_id: str, **fields: int) -> agent_pb2.MasterMessage:
+    kill = agent_pb2.KillTask(framework_id="f1", task_id=task_id, **fields)  # type: ignore[arg-type]  # numbers
+    return agent_pb2.MasterMessage(kill=agent_pb2.KillTasks(tasks=[kill]))
+
+
+def a_registration_of(*specs: TaskSpec) -> actions.SendRegistration:
+    return actions.SendRegistration(
+        agent_id=AGENT,
+        incarnation=1,
+        boot_id="b",
+        hostname="h",
+        total=(1000, 0, 0, 0),
+        attributes={},
+        isolation="none",
+        last_epoch=0,
+        tasks=tuple(
+            RunningTask(
+                framework_id=FrameworkId("f1"), role="r", spec=spec, state=TaskState.RUNNING, sequence=1
+            )
+            for spec in specs
+        ),
+        unacknowledged=(),
+    )
+
+
+def test_orders_are_read_in_order_with_the_epoch_of_their_batch() -> None:
+    acknowledge = agent_pb2.AcknowledgeStatuses(
+        items=[agent_pb2.StatusAcknowledgement(framework_id="f1", task_id="t1", sequence=2)]
+    )
+
+    found = read(
+        a_launch_message(a_spec("t1")),
+        agent_pb2.MasterMessage(acknowledge=acknowledge),
+        a_kill_message("t1", grace_period_ms=5, reason=9),
+    )
+
+    assert found == [
+        a_launch("t1", epoch=3),
+        StatusesAcknowledged(epoch=3, items=((a_key("t1"), 2),)),
+        KillRequested(
+            epoch=3, orders=(KillOrder(key=a_key("t1"), grace_period_ms=5, reason=Reason.KILLED_BY_OPERATOR),)
+        ),
+    ]
+
+
+def test_one_unusable_task_does_not_keep_the_others_from_running() -> None:
+    found = read(a_launch_message(a_spec("t1"), a_spec("t2", resources=(-1, 0, 0, 0)), a_spec("t3")))
+
+    assert found == [
+        a_launch("t1", "t3", epoch=3),
+        events.LaunchUnreadable(
+            epoch=3,
+            framework_id=a_key()[0],
+            task_id=a_key("t2")[1],
+            detail=f"launch.task.resources.cpus: expected 0 to {2**53} (2^53), got -1",
+        ),
+    ]
+
+
+def test_resource_this_agent_was_not_told_of_is_named() -> None:
+    spec = a_spec("t1", resources=(1000, 0, 0, 0, 5))
+
+    (unreadable,) = read(a_launch_message(spec, kinds=ResourceKinds(("tapes",))))
+
+    assert isinstance(unreadable, events.LaunchUnreadable)
+    assert "expected a resource this cluster knows (cpus, mem, disk, gpus), got 'tapes'" in unreadable.detail
+
+
+@pytest.mark.parametrize(
+    ("message", "detail"),
+    [
+        (a_launch_message(a_spec("../etc")), "launch.task_id: expected 1 to 200 letters"),
+        (a_kill_message("t1", grace_period_ms=-1), "kill.grace_period_ms: expected 0 to"),
+        (a_kill_message("t1", reason=99), "kill.reason: expected a reason, got 99"),
+        (a_kill_message(""), "kill.task_id: expected 1 to 200 letters"),
+        (agent_pb2.MasterMessage(), "message: expected one that this version knows, got None"),
+        (
+            agent_pb2.MasterMessage(registered=agent_pb2.Registered(agent_id="a b")),
+            "registered.agent_id: expected 1 to 200 letters",
+        ),
+    ],
+)
+def test_unusable_message_is_logged_and_what_follows_counts(
+    message: agent_pb2.MasterMessage, detail: str
+) -> None:
+    with capture_logs() as logs:
+        found = read(message, a_launch_message(a_spec("t9")))
+
+    assert found == [a_launch("t9", epoch=3)]
+    assert [log["event"] for log in logs] == ["message.unreadable"]
+    assert logs[0]["detail"].startswith(detail)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (1, RefusalCode.INVALID),
+        (2, RefusalCode.OLD_EPOCH),
+        (3, RefusalCode.SUPERSEDED),
+        (77, RefusalCode.TOO_SLOW),
+    ],
+)
+def test_refusal_of_an_unknown_kind_is_one_to_try_again_after(number: int, code: RefusalCode) -> None:
+    refused = agent_pb2.RegistrationRefused(code=number, detail="no")  # type: ignore[arg-type]  # a number
+
+    assert read(agent_pb2.MasterMessage(refused=refused)) == [
+        events.RegistrationRefused(epoch=3, code=code, detail="no")
+    ]
+
+
+def test_shutdown_is_read() -> None:
+    shutdown = agent_pb2.Shutdown(reason="removed")
+
+    assert read(agent_pb2.MasterMessage(shutdown=shutdown)) == [
+        events.ShutdownRequested(epoch=3, reason="removed")
+    ]
+
+
+def test_many_statuses_are_cut_into_messages() -> None:
+    statuses = tuple(a_status(f"t{number}") for number in range(2 * STATUSES_PER_MESSAGE_MAX + 1))
+
+    messages = write_messages(actions.SendStatuses(statuses=statuses), KINDS, "1")
+
+    assert [len(message.statuses.statuses) for message in messages] == [1_000, 1_000, 1]
+    read_back = [
+        convert.read_status("status", status) for message in messages for status in message.statuses.statuses
+    ]
+    assert tuple(read_back) == statuses
+
+
+def test_registration_with_huge_commands_stays_below_the_size_of_a_message() -> None:
+    huge = "x" * 100_000
+    specs = [a_spec(f"t{number}", command=("sh", "-c", huge)) for number in range(200)]
+    assert sum(len(word) for spec in specs for word in spec.command) > REGISTER_COMMAND_BYTES_MAX
+
+    (message,) = write_messages(a_registration_of(*specs), KINDS, "1")
+
+    assert message.ByteSize() < MESSAGE_BYTES_MAX
+    assert [list(task.task.command) for task in message.register.tasks] == [["sh"]] * 200
+
+
+def test_registration_with_ordinary_commands_has_them_whole() -> None:
+    (message,) = write_messages(a_registration_of(a_spec(command=("sh", "-c", "true"))), KINDS, "1")
+
+    assert list(message.register.tasks[0].task.command) == ["sh", "-c", "true"]

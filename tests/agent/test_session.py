@@ -1,0 +1,166 @@
+"""The stream to the master: bounded, batched, dialled again with growing pauses."""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+
+import pytest
+import structlog
+
+from fairlead_agent import session as session_module
+from fairlead_agent.core.events import Event, SessionClosed, SessionOpened
+from fairlead_agent.session import MasterSession
+from fairlead_proto.v1 import agent_pb2
+from tests.agent.builders import KINDS
+from tests.agent.fake_master import FakeMaster
+
+pytestmark = pytest.mark.shell
+
+REGISTER = agent_pb2.AgentMessage(register=agent_pb2.Register(hostname="h"))
+
+
+def a_goodbye(reason: str) -> agent_pb2.AgentMessage:
+    return agent_pb2.AgentMessage(goodbye=agent_pb2.Goodbye(reason=reason))
+
+
+class Caller:
+    """One end of a session, registering as soon as it is open."""
+
+    def __init__(self, address: str) -> None:
+        self.events: list[Event] = []
+        self.changed = asyncio.Event()
+        self.session = MasterSession(
+            address,
+            kinds=KINDS,
+            feed=self.feed,
+            on_file_request=lambda _request: None,
+            random=lambda: 0.0,
+            log=structlog.get_logger(),
+        )
+        self.run = asyncio.create_task(self.session.run())
+
+    async def feed(self, events: Sequence[Event]) -> None:
+        self.events += events
+        if isinstance(events[0], SessionOpened):
+            self.session.send([REGISTER])
+        self.changed.set()
+
+    async def until_count(self, kind: type[Event], count: int) -> None:
+        while sum(isinstance(event, kind) for event in self.events) < count:
+            self.changed.clear()
+            await self.changed.wait()
+
+    async def end(self) -> None:
+        await self.session.finish()
+        self.run.cancel()
+        await asyncio.gather(self.run, return_exceptions=True)
+
+
+async def test_last_messages_are_heard_before_the_end() -> None:
+    async with FakeMaster() as master:
+        caller = Caller(master.address)
+        await master.until(lambda: master.registrations)
+
+        caller.session.send([a_goodbye(str(number)) for number in range(1_000)])
+        await caller.end()
+
+    assert master.goodbyes == [str(number) for number in range(1_000)]
+
+
+async def test_nothing_is_sent_without_a_session() -> None:
+    async with FakeMaster() as master:
+        caller = Caller(master.address)
+        caller.session.send([a_goodbye("too early")])
+        await master.until(lambda: master.registrations)
+        await caller.end()
+
+    assert master.goodbyes == []
+
+
+async def test_master_that_does_not_read_loses_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "QUEUE_LENGTH_MAX", 5)
+    async with FakeMaster() as master:
+        caller = Caller(master.address)
+        await master.until(lambda: master.registrations)
+
+        caller.session.send([a_goodbye("unread")] * 6)
+        await caller.until_count(SessionOpened, 2)
+        await caller.end()
+
+    changes = [type(event) for event in caller.events if isinstance(event, SessionOpened | SessionClosed)]
+    assert changes[:3] == [SessionOpened, SessionClosed, SessionOpened]
+
+
+async def test_large_queue_is_cut_into_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "BATCH_BYTES_MAX", 100)
+    async with FakeMaster() as master:
+        caller = Caller(master.address)
+        await master.until(lambda: master.registrations)
+        caller.session.send([a_goodbye("x" * 60) for _ in range(10)])
+        await caller.end()
+
+    assert len(master.goodbyes) == 10
+    assert master.batch_lengths[-5:] == [2, 2, 2, 2, 2]
+
+
+async def test_pauses_double_up_to_a_bound_and_begin_anew_once_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(delay: float) -> None:
+        pauses.append(delay)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    async with FakeMaster() as master:
+        caller = Caller(master.address)
+        for number in range(1, 10):
+            await caller.until_count(SessionOpened, number)
+            caller.session.close("again")
+        await caller.until_count(SessionOpened, 10)
+        caller.session.confirm()
+        caller.session.close("again")
+        await caller.until_count(SessionOpened, 11)
+        await caller.end()
+
+    # The jitter is the smallest: half of the pause.
+    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 0.05]
+
+
+async def test_address_nobody_listens_on_is_tried_again() -> None:
+    master = FakeMaster()
+    await master.listen()
+    address = master.address
+    await master.stop()
+    caller = Caller(address)
+    await asyncio.sleep(0)
+    await master.listen(address)
+
+    await master.until(lambda: master.registrations)
+
+    await caller.end()
+    await master.stop()
+
+
+async def test_connection_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "CONNECT_TIMEOUT_S", 0.01)
+    # The kernel takes connections for it, and nobody ever says a word on them.
+    silent = socket.create_server(("127.0.0.1", 0))
+    port = silent.getsockname()[1]
+    pauses = asyncio.Event()
+    sleep = asyncio.sleep
+
+    async def note(_delay: float) -> None:
+        pauses.set()
+        await sleep(0.01)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    caller = Caller(f"127.0.0.1:{port}")
+
+    await pauses.wait()
+
+    assert caller.events == []
+    await caller.end()
+    silent.close()
