@@ -16,7 +16,7 @@ from fairlead_sdk.calls import Hello
 from fairlead_sdk.clock import sleep, wait_until
 from fairlead_sdk.errors import FairleadError, LinkBroken, MasterUnreachable, Refused
 from fairlead_sdk.events import CallResult, Connected, Event, SessionOver, Welcome
-from fairlead_sdk.session_state import SessionState
+from fairlead_sdk.session_state import Phase, SessionState
 from fairlead_sdk.transport import Link, Transport
 from fairlead_sdk.wire import read_events, write_batches
 
@@ -64,6 +64,8 @@ class MasterClient:
         self._backoff = Backoff(transport.jitter)
         self._wake = asyncio.Event()
         self._link: Link | None = None
+        self._watch: _Watch | None = None
+        self._sending_since_ms: int | None = None
         self._last_heard_ms = 0
         self._over: FairleadError | None = None
         self._closing = False
@@ -156,7 +158,7 @@ class MasterClient:
                 # A callback of the application, or we ourselves, broke: nobody would hear of it in this task.
                 self._fail(bug)
                 raise
-            if self.state.phase.name == "OPEN":
+            if self.state.phase is Phase.OPEN:
                 alone_since_ms = clock.now_ms()
                 self._backoff.reset()
             self._break(reason)
@@ -182,11 +184,12 @@ class MasterClient:
         self.state.link_opened()
         self._wake.set()
         writer = asyncio.create_task(self._write(link), name="fairlead writer")
-        watch = _Watch(self, link)
+        watch = self._watch = _Watch(self, link)
         try:
             await self._read(link)
         finally:
             watch.stop()
+            self._watch = None
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
             link.abort("the session is done with this stream")
@@ -221,8 +224,6 @@ class MasterClient:
         finally:
             self._sending_since_ms = None
 
-    _sending_since_ms: int | None = None
-
     def overdue(self) -> str:
         """Why the stream should be given up now; empty if it should not."""
         now_ms = self.transport.clock.now_ms()
@@ -237,7 +238,7 @@ class MasterClient:
 
     def silence_limit_ms(self) -> int:
         """How long the master may say nothing."""
-        if self.state.welcome is None or self.state.phase.name != "OPEN":
+        if self.state.welcome is None or self.state.phase is not Phase.OPEN:
             return min(WELCOME_MS_MAX, self._patience_ms())
         return SILENCE_INTERVALS_MAX * self.state.welcome.heartbeat_interval_ms
 
@@ -249,6 +250,9 @@ class MasterClient:
         for event in events:
             match event:
                 case Connected():
+                    if self._watch is not None:
+                        # The limit is now the master's own, and usually far shorter than the one for Welcome.
+                        self._watch.wind()
                     _log.info("session.connected", extra={"framework_id": event.welcome.framework_id})
                     if self._welcomed is not None and not self._welcomed.done():
                         self._welcomed.set_result(event.welcome)
@@ -308,6 +312,11 @@ class _Watch:
             self._link.abort(reason)
             return
         self._timer = self._clock.call_later(max(1, self._client.silence_limit_ms() // 2), self._look)
+
+    def wind(self) -> None:
+        """Look after the limit that holds now."""
+        self._timer.cancel()
+        self._timer = self._clock.call_later(self._client.silence_limit_ms(), self._look)
 
     def stop(self) -> None:
         """Stop looking."""

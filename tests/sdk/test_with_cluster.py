@@ -1,0 +1,155 @@
+"""The SDK against a real master, real agents and real processes."""
+
+import asyncio
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fairlead_cli.local_cluster import LocalCluster
+from fairlead_sdk import Framework, Infeasible, OperatorClient, Progress, Superseded, Task, TaskState
+from fairlead_sdk.sync import Framework as SyncFramework
+
+pytestmark = pytest.mark.shell
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    local = LocalCluster(
+        agents=2,
+        resources=["cpus=4,mem=1GiB", "cpus=4,mem=2GiB"],
+        attributes=[{"rack": "a"}, {"rack": "b"}],
+        isolation="none",
+    )
+    with local:
+        yield local
+
+
+def a_task(*command: str, **options: object) -> Task:
+    return Task(command or ("true",), **{"cpus": 0.5, "mem": "16MiB", **options})  # type: ignore[arg-type]
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"cluster_example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+async def test_processes_run_and_their_codes_and_output_come_back(cluster: LocalCluster) -> None:
+    async with Framework("f", master=cluster.address) as framework:
+        results = await framework.run(
+            [
+                a_task("sh", "-c", "echo out; echo err >&2; exit 3"),
+                a_task("sh", "-c", "kill -9 $$"),
+                a_task("no-such-command"),
+                a_task("sh", "-c", "echo $WHO", env={"WHO": "me"}, constraints=["rack=b"]),
+            ]
+        )
+        output = [await framework.stdout(result) for result in results[::3]]
+        errors = await framework.stderr(results[0])
+
+    assert [result.state for result in results] == [TaskState.FAILED] * 3 + [TaskState.FINISHED]
+    assert (results[0].exit_code, results[1].signal) == (3, 9)
+    assert results[2].reason.value == "COMMAND_NOT_FOUND"
+    assert (output, errors) == (["out\n", "me\n"], "err\n")
+
+
+async def test_what_no_agent_can_hold_is_refused_with_what_is_missing(cluster: LocalCluster) -> None:
+    async with Framework("f", master=cluster.address) as framework:
+        with pytest.raises(Infeasible) as refusal:
+            await framework.run([a_task(cpus=6)])
+
+    assert refusal.value.missing == {"cpus": 2000}
+
+
+async def test_a_cancelled_run_leaves_no_task(cluster: LocalCluster) -> None:
+    running = asyncio.Event()
+
+    def watch(progress: Progress) -> None:
+        if progress.running:
+            running.set()
+
+    async with Framework("f", master=cluster.address, on_exit="leave") as framework:
+        run = asyncio.create_task(framework.run([a_task("sleep", "60")] * 4, on_progress=watch))
+        await running.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        framework_id = framework.framework_id
+        async with OperatorClient(cluster.address) as operator:
+            states = [task.state async for task in operator.tasks(framework_id=framework_id)]
+            await operator.teardown_framework(framework_id)
+
+    assert set(states) <= {"KILLED"}
+
+
+async def test_output_is_followed_to_its_end(cluster: LocalCluster) -> None:
+    async with Framework("f", master=cluster.address) as framework:
+        handle = framework.submit(a_task("sh", "-c", "echo one; echo two", name="talks"))
+        result = asyncio.ensure_future(handle)
+        async with OperatorClient(cluster.address) as operator:
+            await result
+            pieces = [piece async for piece in operator.follow(handle.task_id)]
+
+    assert b"".join(pieces) == b"one\ntwo\n"
+
+
+async def test_a_second_session_with_the_same_id_takes_over(cluster: LocalCluster) -> None:
+    first = Framework("f", master=cluster.address, on_exit="leave")
+    await first.start()
+    waiting = first.submit(a_task("sleep", "30"))
+    async with Framework("f", master=cluster.address, framework_id=first.framework_id) as second:
+        with pytest.raises(Superseded):
+            await waiting
+        [result] = await second.run([a_task()])
+    await first.close()
+
+    assert result.ok
+
+
+def test_plain_code_runs_tasks(cluster: LocalCluster) -> None:
+    with SyncFramework("f", master=cluster.address) as framework:
+        results = framework.run([a_task() for _ in range(20)])
+
+    assert all(result.ok for result in results)
+
+
+async def test_the_examples_run(cluster: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    await example("hello_world").main(cluster.address)
+    assert await example("parameter_sweep").main(cluster.address, 4) == 0
+    assert await example("rack_scheduler").main(cluster.address, 2, 4, ("sleep", "0.1")) == 0
+
+    shown = capsys.readouterr().out
+    assert "hello 2 from" in shown
+    assert "copy-4 FINISHED on" in shown
+
+
+async def test_a_killed_master_costs_no_task_and_repeats_none(cluster: LocalCluster, tmp_path: Path) -> None:
+    """Kept last: the module's cluster has another epoch afterwards."""
+    marks = tmp_path / "marks"
+    half = asyncio.Event()
+
+    def watch(progress: Progress) -> None:
+        if progress.done >= 20:
+            half.set()
+
+    async with Framework("f", master=cluster.address) as framework:
+        command = ("sh", "-c", f"echo x >> {marks}; sleep 0.1")
+        run = asyncio.create_task(framework.run([a_task(*command) for _ in range(60)], on_progress=watch))
+        await half.wait()
+        await asyncio.to_thread(cluster.kill_master)
+        await asyncio.to_thread(cluster.restart_master)
+        results = await run
+
+    assert all(result.ok for result in results)
+    starts = len(marks.read_text().splitlines())
+    assert starts == 60
