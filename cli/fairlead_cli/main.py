@@ -45,7 +45,9 @@ VERBS: Final[dict[str, Verb]] = {
     "agent": Verb("agent", "agent", "Run an agent on this host."),
     "demo": Verb("simulator", "demo", "Show fair sharing at work on a local cluster."),
     "replay": Verb("simulator", "replay", "Run a trace as real tasks."),
-    "replay-recording": Verb("recording", "replay_recording", "Give a master's recorded events to a core again."),
+    "replay-recording": Verb(
+        "recording", "replay_recording", "Give a master's recorded events to a core again."
+    ),
     "bench": Verb("simulator", "bench", "Measure the allocator and the cluster."),
 }
 
@@ -90,7 +92,12 @@ class VerbGroup(click.Group):
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
 
-@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.group(
+    cls=VerbGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    epilog='Completion, for bash: eval "$(_FAIRLEAD_COMPLETE=bash_source fairlead)"; zsh and fish likewise.',
+)
 @click.version_option(package_name="fairlead", prog_name="fairlead", message="%(prog)s %(version)s")
 @click.option(
     "--master",
@@ -120,8 +127,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return errors.EXIT_INTERRUPTED
     except click.UsageError as error:
         _debug()
-        path = error.ctx.command_path if error.ctx else "fairlead"
-        print(f"{path}: {error.format_message()} (see `{path} --help`)", file=sys.stderr)
+        path, text = error.ctx.command_path if error.ctx else "fairlead", error.format_message()
+        # A group without a command is answered with its help, which needs no frame.
+        print(text if text.startswith("Usage:") else f"{path}: {text} (see `{path} --help`)", file=sys.stderr)
         return errors.EXIT_INVALID
     except click.ClickException as error:
         _debug()

@@ -52,6 +52,26 @@ def test_completion_of_verbs_imports_none_of_them() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"), [("fairlead expl", "plain,explain"), ("fairlead tasks --wat", "plain,--watch")]
+)
+def test_shell_completes_verbs_and_options(
+    invoke: Invoke,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    expected: str,
+) -> None:
+    monkeypatch.setenv("_FAIRLEAD_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+
+    with pytest.raises(SystemExit, match="0"):
+        main.run([])
+
+    assert capsys.readouterr().out.strip() == expected
+
+
 def test_version_is_the_distribution_s(invoke: Invoke) -> None:
     assert invoke("--version").out.startswith("fairlead 0.")
 
@@ -83,6 +103,15 @@ def test_bad_usage_is_one_line_and_code_2(invoke: Invoke, arguments: list[str], 
     assert expected in outcome.err
     assert outcome.err.count("\n") == 1
     assert not outcome.out
+
+
+@pytest.mark.parametrize("arguments", [[], ["policy"], ["bench"]])
+def test_group_without_a_command_is_answered_with_its_help(invoke: Invoke, arguments: list[str]) -> None:
+    outcome = invoke(*arguments)
+
+    assert outcome.code == 2
+    assert outcome.err.startswith("Usage: fairlead")
+    assert "(see" not in outcome.err
 
 
 def test_unreachable_master_is_one_line_and_code_3(invoke: Invoke, unused_tcp_port: int) -> None:
