@@ -18,14 +18,24 @@ def keep_sandbox(step: Step, key: TaskKey, *, ended_ms: int, usage: TaskUsage | 
     """Take over the sandbox of a task that is over."""
     state, settings = step.state, step.settings
     add_sandbox(state, key, ended_ms=ended_ms, usage=usage)
-    removed: list[TaskKey] = []
-    while len(removed) < limits.SANDBOX_REMOVALS_MAX and (
-        len(state.sandboxes) > settings.sandbox_count_max
-        or (state.sandbox_bytes > settings.sandbox_bytes_max and len(state.sandboxes) > 1)
-    ):
-        removed.append(_pop_oldest(state))
-    _remove(step, removed)
+    if len(state.sandboxes) > settings.sandbox_count_max or state.sandbox_bytes > settings.sandbox_bytes_max:
+        _remove(step, _pop_excess(step))
     _schedule(step)
+
+
+def _pop_excess(step: Step) -> list[TaskKey]:
+    """Take away the oldest until both bounds are met with some room, so that the next ends need no removal each."""
+    state, settings = step.state, step.settings
+    count_wanted = settings.sandbox_count_max - settings.sandbox_count_max // limits.SANDBOX_ROOM_DIVISOR
+    bytes_wanted = settings.sandbox_bytes_max - settings.sandbox_bytes_max // limits.SANDBOX_ROOM_DIVISOR
+    removed: list[TaskKey] = []
+    # The latest one stays however large it is: somebody may want to know why.
+    while (
+        len(state.sandboxes) > max(count_wanted, 1)
+        or (state.sandbox_bytes > bytes_wanted and len(state.sandboxes) > 1)
+    ) and len(removed) < limits.SANDBOX_REMOVALS_MAX:
+        removed.append(_pop_oldest(state))
+    return removed
 
 
 def add_sandbox(state: AgentState, key: TaskKey, *, ended_ms: int, usage: TaskUsage | None) -> None:

@@ -38,6 +38,18 @@ def test_oldest_sandboxes_beyond_the_count_are_removed() -> None:
     assert list(agent.machine.state.sandboxes) == [a_key("t1"), a_key("t3")]
 
 
+def test_removals_come_in_batches() -> None:
+    agent = a_running_agent(*(f"t{number}" for number in range(45)), sandbox_count_max=40)
+
+    actions = agent.step(*(an_exit(f"t{number}") for number in range(45)))
+
+    removals = [action for action in actions if isinstance(action, RemoveSandboxes)]
+    assert [[key[1] for key in removal.keys] for removal in removals] == [
+        ["t0", "t1", "t2"],
+        ["t3", "t4", "t5"],
+    ]
+
+
 def test_oldest_sandboxes_beyond_the_size_are_removed() -> None:
     agent = a_running_agent("t1", "t2", "t3", sandbox_bytes_max=GIB)
     half = TaskUsage(sandbox_bytes=GIB // 2)
