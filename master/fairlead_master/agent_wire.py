@@ -72,27 +72,32 @@ def write_action(
     """The message of an action for an agent."""
     match action:
         case actions.LaunchTasks():
-            tasks = [
-                pb.LaunchTask(
-                    framework_id=action.framework_id, role=action.role, task=convert.write_task(task, kinds)
-                )
-                for task in action.tasks
-            ]
-            return pb.MasterMessage(launch=pb.Launch(tasks=tasks))
+            # Parts are written where they belong: giving a message to another one's constructor copies it.
+            message = pb.MasterMessage()
+            launches = message.launch.tasks
+            for task in action.tasks:
+                launch = launches.add()
+                launch.framework_id = action.framework_id
+                launch.role = action.role
+                convert.fill_task(launch.task, task, kinds)
+            return message
         case actions.AcknowledgeStatuses():
-            items = [
-                pb.StatusAcknowledgement(framework_id=framework_id, task_id=task_id, sequence=sequence)
-                for framework_id, task_id, sequence in action.items
-            ]
-            return pb.MasterMessage(acknowledge=pb.AcknowledgeStatuses(items=items))
+            message = pb.MasterMessage()
+            items = message.acknowledge.items
+            for framework_id, task_id, sequence in action.items:
+                item = items.add()
+                item.framework_id = framework_id
+                item.task_id = task_id
+                item.sequence = sequence
+            return message
         case actions.KillTask():
-            task = pb.KillTask(
+            kill = pb.KillTask(
                 framework_id=action.framework_id,
                 task_id=action.task_id,
                 grace_period_ms=action.grace_period_ms,
                 reason=convert.write_reason(action.reason),
             )
-            return pb.MasterMessage(kill=pb.KillTasks(tasks=[task]))
+            return pb.MasterMessage(kill=pb.KillTasks(tasks=[kill]))
         case actions.ConfirmAgent():
             registered = pb.Registered(
                 agent_id=action.agent_id, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms

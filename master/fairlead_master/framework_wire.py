@@ -19,7 +19,7 @@ _SCOPES: Final = {
 # Enum fields take the names of their values.
 _CALL_CODES: Final = {code: f"CALL_CODE_{code.value}" for code in actions.CallCode}
 _ERROR_CODES: Final = {code: f"ERROR_CODE_{code.value}" for code in actions.ErrorCode}
-_REJECTIONS: Final = {code: f"REJECTION_{code.value}" for code in actions.Rejection}
+_REJECTIONS: Final = {code: pb.Rejection.Value(f"REJECTION_{code.value}") for code in actions.Rejection}
 _ATTRIBUTES_OF_OUR_OWN: Final = ("hostname", "agent_id")
 
 
@@ -161,13 +161,20 @@ def write_action(
     """The event message of an action for a framework."""
     match action:
         case actions.ForwardStatuses():
-            statuses = pb.TaskStatuses(statuses=[convert.write_status(status) for status in action.statuses])
-            return pb.FrameworkEvent(statuses=statuses)
+            # Parts are written where they belong: giving a message to another one's constructor copies it.
+            event = pb.FrameworkEvent()
+            statuses = event.statuses.statuses
+            for status in action.statuses:
+                convert.fill_status(statuses.add(), status)
+            return event
         case actions.AnswerAccept():
             return _write_accept_result(action)
         case actions.SendOffers():
-            offers = pb.Offers(offers=[_write_offer(terms, kinds) for terms in action.offers])
-            return pb.FrameworkEvent(offers=offers)
+            event = pb.FrameworkEvent()
+            offers = event.offers.offers
+            for terms in action.offers:
+                _fill_offer(offers.add(), terms, kinds)
+            return event
         case actions.AnswerCall():
             return _write_result(action, kinds)
         case actions.RescindOffers():
@@ -194,33 +201,34 @@ def write_action(
 
 
 def _write_accept_result(action: actions.AnswerAccept) -> pb.FrameworkEvent:
-    items = [
-        pb.AcceptResult.Item(task_id=answer.task_id, launched=True)
-        if answer.rejection is None
-        else pb.AcceptResult.Item(
-            task_id=answer.task_id, rejection=_REJECTIONS[answer.rejection], detail=answer.detail
-        )
-        for answer in action.answers
-    ]
-    result = pb.AcceptResult(request_id=action.request_id, offer_id=action.offer_id, items=items)
-    return pb.FrameworkEvent(accept_result=result)
+    event = pb.FrameworkEvent()
+    result = event.accept_result
+    result.request_id = action.request_id
+    result.offer_id = action.offer_id
+    items = result.items
+    for answer in action.answers:
+        item = items.add()
+        item.task_id = answer.task_id
+        if answer.rejection is None:
+            item.launched = True
+        else:
+            item.rejection = _REJECTIONS[answer.rejection]  # type: ignore[assignment]  # the stubs type numbers as int
+            item.detail = answer.detail
+    return event
 
 
-def _write_offer(terms: actions.OfferTerms, kinds: ResourceKinds) -> pb.Offer:
-    offer = pb.Offer(
-        offer_id=terms.offer_id,
-        agent_id=terms.agent_id,
-        hostname=terms.hostname,
-        class_id=terms.class_id,
-        demand_version=terms.demand_version,
-        units=terms.units,
-        unit=convert.write_resources(terms.unit, kinds),
-        lease_ms=terms.lease_ms,
-    )
+def _fill_offer(offer: pb.Offer, terms: actions.OfferTerms, kinds: ResourceKinds) -> None:
+    offer.offer_id = terms.offer_id
+    offer.agent_id = terms.agent_id
+    offer.hostname = terms.hostname
+    offer.class_id = terms.class_id
+    offer.demand_version = terms.demand_version
+    offer.units = terms.units
+    convert.fill_resources(offer.unit, terms.unit, kinds)
+    offer.lease_ms = terms.lease_ms
     for name, value in terms.attributes.items():
         if name not in _ATTRIBUTES_OF_OUR_OWN:
             offer.attributes[name] = value
-    return offer
 
 
 def _write_result(action: actions.AnswerCall, kinds: ResourceKinds) -> pb.FrameworkEvent:

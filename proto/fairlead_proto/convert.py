@@ -25,6 +25,7 @@ from fairlead_proto.tasks import (
 from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]*")
+_is_id: Final = _ID.fullmatch
 _ROLE: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*(/[a-z0-9][a-z0-9_.-]*)*")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 _VARIABLE: Final = re.compile(r"[^=\0]+")
@@ -143,13 +144,19 @@ def read_demand(field: str, message: types_pb2.Resources, kinds: ResourceKinds) 
 
 def write_resources(vector: Vector, kinds: ResourceKinds) -> types_pb2.Resources:
     """The message of a vector."""
-    message = types_pb2.Resources(
-        cpus_milli=vector[0], mem_bytes=vector[1], disk_bytes=vector[2], gpus_milli=vector[3]
-    )
-    for name, amount in zip(kinds.custom, vector[4:], strict=True):
-        if amount:
-            message.custom_milli[name] = amount
+    message = types_pb2.Resources()
+    fill_resources(message, vector, kinds)
     return message
+
+
+def fill_resources(message: types_pb2.Resources, vector: Vector, kinds: ResourceKinds) -> None:
+    """Write a vector into an empty message, which is then there, be it all zeros."""
+    message.SetInParent()
+    message.cpus_milli, message.mem_bytes, message.disk_bytes, message.gpus_milli = vector[:4]
+    if kinds.custom:
+        for name, amount in zip(kinds.custom, vector[4:], strict=True):
+            if amount:
+                message.custom_milli[name] = amount
 
 
 # --- states ------------------------------------------------------------------------------------------------------
@@ -188,28 +195,51 @@ def write_reason(reason: Reason) -> types_pb2.Reason:
 
 def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> TaskSpec:
     """A task description, every field checked."""
+    # Tens of thousands come a second: the names of fields are put together only for a refusal, and what is absent, as
+    # most fields are, is not asked for twice.
+    task_id = message.task_id
     command = tuple(message.command)
+    environment, labels = message.environment, message.labels
+    grace_period_ms, max_runtime_ms = message.kill_grace_period_ms, message.max_runtime_ms
+    working_directory, name = message.working_directory, message.name
+    _check_command(field, command)
+    if len(task_id) > limits.ID_LENGTH_MAX or _is_id(task_id) is None:
+        read_id(f"{field}.task_id", task_id)
+    if working_directory and ("\0" in working_directory or len(working_directory) > 4096):
+        raise _refuse(f"{field}.working_directory", "a path of at most 4096 bytes", working_directory)
+    if grace_period_ms:
+        read_duration(f"{field}.kill_grace_period_ms", grace_period_ms)
+    if max_runtime_ms:
+        read_duration(f"{field}.max_runtime_ms", max_runtime_ms)
+    return TaskSpec(
+        task_id=TaskId(task_id),
+        resources=_read_unit(field, message.resources, kinds),
+        command=command,
+        name=read_name(f"{field}.name", name) if name else task_id,
+        environment=_read_environment(field, environment) if environment else {},
+        working_directory=working_directory,
+        kill_grace_period_ms=grace_period_ms,
+        max_runtime_ms=max_runtime_ms,
+        labels=read_attributes(f"{field}.labels", labels) if labels else {},
+    )
+
+
+def _check_command(field: str, command: tuple[str, ...]) -> None:
     if not command or not command[0]:
         raise InvalidFieldError(f"{field}.command: expected at least one word, got none")
-    if any("\0" in word for word in command):
+    words = "".join(command)
+    if "\0" in words:
         raise InvalidFieldError(f"{field}.command: expected no NUL byte")
-    if sum(map(len, command)) > limits.COMMAND_BYTES_MAX:
-        raise _refuse(f"{field}.command", f"at most {limits.COMMAND_BYTES_MAX} bytes", sum(map(len, command)))
-    environment = _read_environment(field, message.environment) if message.environment else {}
-    if "\0" in message.working_directory or len(message.working_directory) > 4096:
-        raise _refuse(f"{field}.working_directory", "a path of at most 4096 bytes", message.working_directory)
-    labels = read_attributes(f"{field}.labels", message.labels) if message.labels else {}
-    return TaskSpec(
-        task_id=TaskId(read_id(f"{field}.task_id", message.task_id)),
-        resources=read_demand(f"{field}.resources", message.resources, kinds),
-        command=command,
-        name=read_name(f"{field}.name", message.name) if message.name else message.task_id,
-        environment=environment,
-        working_directory=message.working_directory,
-        kill_grace_period_ms=read_duration(f"{field}.kill_grace_period_ms", message.kill_grace_period_ms),
-        max_runtime_ms=read_duration(f"{field}.max_runtime_ms", message.max_runtime_ms),
-        labels=labels,
-    )
+    if len(words) > limits.COMMAND_BYTES_MAX:
+        raise _refuse(f"{field}.command", f"at most {limits.COMMAND_BYTES_MAX} bytes", len(words))
+
+
+def _read_unit(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -> Vector:
+    """A task's demand: like ``read_demand`` of its field ``resources``, at once if it is plain and in range."""
+    vector = (message.cpus_milli, message.mem_bytes, message.disk_bytes, message.gpus_milli)
+    if kinds.custom or message.custom_milli or min(vector) < 0 or not 0 < max(vector) <= limits.QUANTITY_MAX:
+        return read_demand(f"{field}.resources", message, kinds)
+    return vector
 
 
 def _read_environment(field: str, message: Mapping[str, str]) -> dict[str, str]:
@@ -224,28 +254,46 @@ def _read_environment(field: str, message: Mapping[str, str]) -> dict[str, str]:
 
 def write_task(task: TaskSpec, kinds: ResourceKinds) -> types_pb2.TaskSpec:
     """The message of a task description."""
-    return types_pb2.TaskSpec(
-        task_id=task.task_id,
-        name=task.name,
-        resources=write_resources(task.resources, kinds),
-        command=task.command,
-        environment=task.environment,
-        working_directory=task.working_directory,
-        kill_grace_period_ms=task.kill_grace_period_ms,
-        max_runtime_ms=task.max_runtime_ms,
-        labels=task.labels,
-    )
+    message = types_pb2.TaskSpec()
+    fill_task(message, task, kinds)
+    return message
+
+
+def fill_task(message: types_pb2.TaskSpec, task: TaskSpec, kinds: ResourceKinds) -> None:
+    """Write a task description into an empty message: one that is part of another need not be copied into it then."""
+    message.task_id = task.task_id
+    message.name = task.name
+    message.command.extend(task.command)
+    fill_resources(message.resources, task.resources, kinds)
+    # Absent and empty are the same on the wire, and most tasks have none of these.
+    if task.environment:
+        message.environment.update(task.environment)
+    if task.working_directory:
+        message.working_directory = task.working_directory
+    if task.kill_grace_period_ms:
+        message.kill_grace_period_ms = task.kill_grace_period_ms
+    if task.max_runtime_ms:
+        message.max_runtime_ms = task.max_runtime_ms
+    if task.labels:
+        message.labels.update(task.labels)
 
 
 def read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
     """One report about a task, every field checked."""
+    framework_id, task_id = message.framework_id, message.task_id
+    if len(framework_id) > limits.ID_LENGTH_MAX or _is_id(framework_id) is None:
+        read_id(f"{field}.framework_id", framework_id)
+    if len(task_id) > limits.ID_LENGTH_MAX or _is_id(task_id) is None:
+        read_id(f"{field}.task_id", task_id)
+    state = _STATE_BY_NUMBER.get(message.state) or read_state(f"{field}.state", message.state)
+    reason = _REASON_BY_NUMBER.get(message.reason) or read_reason(f"{field}.reason", message.reason)
     return TaskStatus(
-        framework_id=FrameworkId(read_id(f"{field}.framework_id", message.framework_id)),
-        task_id=TaskId(read_id(f"{field}.task_id", message.task_id)),
+        framework_id=FrameworkId(framework_id),
+        task_id=TaskId(task_id),
         agent_id=AgentId(message.agent_id),
         sequence=message.sequence,
-        state=read_state(f"{field}.state", message.state),
-        reason=read_reason(f"{field}.reason", message.reason),
+        state=state,
+        reason=reason,
         message=message.message[:4096],
         timestamp_ms=message.timestamp_ms,
         exit_code=message.exit_code if message.HasField("exit_code") else None,
@@ -256,21 +304,28 @@ def read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
 
 def write_status(status: TaskStatus) -> types_pb2.TaskStatus:
     """The message of a report."""
-    message = types_pb2.TaskStatus(
-        framework_id=status.framework_id,
-        task_id=status.task_id,
-        agent_id=status.agent_id,
-        sequence=status.sequence,
-        state=_STATE_NUMBER[status.state],  # type: ignore[arg-type]  # as in write_state
-        reason=_REASON_NUMBER[status.reason],  # type: ignore[arg-type]  # as in write_reason
-        message=status.message,
-        timestamp_ms=status.timestamp_ms,
-        exit_code=status.exit_code,
-        signal=status.signal,
-    )
-    if status.usage is not None:
-        message.usage.CopyFrom(write_usage(status.usage))
+    message = types_pb2.TaskStatus()
+    fill_status(message, status)
     return message
+
+
+def fill_status(message: types_pb2.TaskStatus, status: TaskStatus) -> None:
+    """Write a report into an empty message, for the reason of ``fill_task``."""
+    message.framework_id = status.framework_id
+    message.task_id = status.task_id
+    message.agent_id = status.agent_id
+    message.sequence = status.sequence
+    message.state = _STATE_NUMBER[status.state]  # type: ignore[assignment]  # as in write_state
+    message.reason = _REASON_NUMBER[status.reason]  # type: ignore[assignment]  # as in write_reason
+    message.timestamp_ms = status.timestamp_ms
+    if status.message:
+        message.message = status.message
+    if status.exit_code is not None:
+        message.exit_code = status.exit_code
+    if status.signal is not None:
+        message.signal = status.signal
+    if status.usage is not None:
+        fill_usage(message.usage, status.usage)
 
 
 def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
@@ -286,13 +341,19 @@ def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
 
 def write_usage(usage: TaskUsage) -> types_pb2.TaskUsage:
     """The message of a measurement."""
-    return types_pb2.TaskUsage(
-        cpu_time_ms=usage.cpu_time_ms,
-        mem_bytes=usage.mem_bytes,
-        mem_peak_bytes=usage.mem_peak_bytes,
-        mem_limit_bytes=usage.mem_limit_bytes,
-        sandbox_bytes=usage.sandbox_bytes,
-    )
+    message = types_pb2.TaskUsage()
+    fill_usage(message, usage)
+    return message
+
+
+def fill_usage(message: types_pb2.TaskUsage, usage: TaskUsage) -> None:
+    """Write a measurement into an empty message, which is then there, be it all zeros."""
+    message.SetInParent()
+    message.cpu_time_ms = usage.cpu_time_ms
+    message.mem_bytes = usage.mem_bytes
+    message.mem_peak_bytes = usage.mem_peak_bytes
+    message.mem_limit_bytes = usage.mem_limit_bytes
+    message.sandbox_bytes = usage.sandbox_bytes
 
 
 def read_running_task(field: str, message: agent_pb2.RunningTask, kinds: ResourceKinds) -> RunningTask:
