@@ -13,7 +13,7 @@ from typing import Any, Final
 from fairlead_proto.convert import InvalidFieldError
 from fairlead_sdk.backoff import Backoff
 from fairlead_sdk.calls import Hello
-from fairlead_sdk.clock import sleep, wait_until
+from fairlead_sdk.clock import Timer, sleep, wait_until
 from fairlead_sdk.errors import FairleadError, LinkBroken, MasterUnreachable, Refused
 from fairlead_sdk.events import CallResult, Connected, Event, SessionOver, Welcome
 from fairlead_sdk.session_state import Phase, SessionState
@@ -31,6 +31,10 @@ SILENCE_INTERVALS_MAX: Final = 3
 
 OUTGOING_MAX: Final = 50_000
 """Calls that may wait behind a write that does not end. More means a master that stopped reading: the stream is given up."""
+
+ACKNOWLEDGE_MS: Final = 20
+"""How long acknowledgements wait for other calls to travel with. Agents repeat a report after seconds; shorter, and each
+single task costs a message more, longer, and a burst of results keeps more reports on the agents' disks."""
 
 TEARDOWN_MS_MAX: Final = 5_000
 """How long a closing session waits for its teardown to be answered. The master's failover timeout does the rest."""
@@ -65,6 +69,7 @@ class MasterClient:
         self._wake = asyncio.Event()
         self._link: Link | None = None
         self._watch: _Watch | None = None
+        self._acknowledging: Timer | None = None
         self._sending_since_ms: int | None = None
         self._last_heard_ms = 0
         self._over: FairleadError | None = None
@@ -94,7 +99,18 @@ class MasterClient:
             raise
 
     def flush(self) -> None:
-        """Have everything queued written, together with what else this turn of the loop brings."""
+        """Have everything queued written, together with what else this turn of the loop brings.
+
+        Acknowledgements alone wait a moment for company: nobody waits for them, and a message of their own costs both
+        sides as much as the task's launch did.
+        """
+        if self.state.outgoing_count:
+            self._wake.set()
+        elif self._acknowledging is None and self.state.has_outgoing():
+            self._acknowledging = self.transport.clock.call_later(ACKNOWLEDGE_MS, self._acknowledge)
+
+    def _acknowledge(self) -> None:
+        self._acknowledging = None
         self._wake.set()
 
     async def answer(self, request_id: int) -> CallResult:
@@ -121,6 +137,8 @@ class MasterClient:
             if self._link is not None and self._over is None:
                 await self._say_goodbye(self._link, teardown=teardown)
         finally:
+            if self._acknowledging is not None:
+                self._acknowledging.cancel()
             if self._task is not None:
                 self._task.cancel()
                 await asyncio.gather(self._task, return_exceptions=True)
@@ -129,7 +147,7 @@ class MasterClient:
     async def _say_goodbye(self, link: Link, *, teardown: bool) -> None:
         self._drained = asyncio.get_running_loop().create_future()
         answer = asyncio.ensure_future(self.answer(self.state.teardown())) if teardown else None
-        self.flush()
+        self._wake.set()
         waited_for = answer or self._drained
         try:
             if not await wait_until(self.transport.clock, waited_for, TEARDOWN_MS_MAX):
@@ -202,7 +220,7 @@ class MasterClient:
             events = self.state.receive(message.epoch, read_events(message))
             self._deliver(events)
             # Answers to what was just read leave now, not in a later turn.
-            self._wake.set()
+            self.flush()
 
     async def _write(self, link: Link) -> None:
         try:

@@ -136,6 +136,7 @@ async def test_a_cancelled_run_kills_its_tasks_and_waits_for_them() -> None:
 
         assert [task.state for task in master.tasks] == [TaskState.KILLED] * 2
         assert master.clock.now_ms() == 6_000
+        await master.advance(20)
         master.assert_at_rest()
 
 
@@ -308,6 +309,6 @@ async def test_every_report_is_acknowledged() -> None:
     master = a_master()
     async with Framework("f", master=master) as framework:
         await master.finish(framework.run([a_task() for _ in range(10)]))
-        await master.settle()
+        await master.advance(20)
 
         master.assert_at_rest()

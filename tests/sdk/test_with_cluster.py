@@ -12,6 +12,7 @@ import pytest
 from fairlead_cli.local_cluster import LocalCluster
 from fairlead_sdk import Framework, Infeasible, OperatorClient, Progress, Superseded, Task, TaskState
 from fairlead_sdk.sync import Framework as SyncFramework
+from tests.sdk.builders import begin
 
 pytestmark = pytest.mark.shell
 
@@ -79,7 +80,7 @@ async def test_a_cancelled_run_leaves_no_task(cluster: LocalCluster) -> None:
             running.set()
 
     async with Framework("f", master=cluster.address, on_exit="leave") as framework:
-        run = asyncio.create_task(framework.run([a_task("sleep", "60")] * 4, on_progress=watch))
+        run = begin(framework.run([a_task("sleep", "60")] * 4, on_progress=watch))
         await running.wait()
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -144,7 +145,7 @@ async def test_a_killed_master_costs_no_task_and_repeats_none(cluster: LocalClus
 
     async with Framework("f", master=cluster.address) as framework:
         command = ("sh", "-c", f"echo x >> {marks}; sleep 0.1")
-        run = asyncio.create_task(framework.run([a_task(*command) for _ in range(60)], on_progress=watch))
+        run = begin(framework.run([a_task(*command) for _ in range(60)], on_progress=watch))
         await half.wait()
         await asyncio.to_thread(cluster.kill_master)
         await asyncio.to_thread(cluster.restart_master)

@@ -245,7 +245,8 @@ class FakeMaster:
     def assert_at_rest(self) -> None:
         """Fail unless nothing runs or is offered, all reports are acknowledged, and every agent's resources are free.
 
-        Reports to frameworks that were torn down are nobody's to acknowledge, and are left out.
+        Acknowledgements wait up to 20 ms for company, so advance the clock by that first. Reports to frameworks that were
+        torn down are nobody's to acknowledge, and are left out.
         """
         assert not self.running(), f"still running: {self.running()}"
         for task in self.tasks:
