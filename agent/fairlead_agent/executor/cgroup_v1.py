@@ -123,7 +123,7 @@ class CgroupV1:
 
     def take_back(self, seat: "Seat") -> None:
         """Keep the seat of a task that is over for the next one."""
-        if len(self._spares) < _SPARES_MAX:
+        if len(self._spares) < _SPARES_MAX and seat.allow_forks():
             self._spares.append(seat)
         else:
             # What the kernel is not done with stays until the sweep at the end.
@@ -196,6 +196,18 @@ class Seat:
         if self.pids:
             with contextlib.suppress(OSError):
                 self.set(f"{self.pids}/pids.max", "0")
+
+    def allow_forks(self) -> bool:
+        """Let processes be made in it again: the next task is made inside, before its limits are set.
+
+        False if the kernel will not.
+        """
+        try:
+            if self.pids:
+                self.set(f"{self.pids}/pids.max", str(PIDS_MAX))
+        except OSError:
+            return False
+        return True
 
     def close(self) -> None:
         """Close what is open; harmless when done twice."""

@@ -134,3 +134,17 @@ async def test_fork_bomb_is_bounded_and_can_be_killed(connect: Connect, cgroup_v
     assert (await agent.exited(key)).signal == signal.SIGKILL
     assert limit == f"{PIDS_MAX}\n"
     assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_a_task_after_one_that_was_killed_hard_can_start(connect: Connect, cgroup_v1: str) -> None:
+    """Groups are used again, and a hard kill forbids new processes in them."""
+    agent = await connect(cgroup_v1)
+    first = agent.shell("a", "trap '' TERM; sleep 1000")
+    await agent.started(first)
+    agent.client.kill_all(first)
+    await agent.exited(first)
+    agent.client.forget(first)
+
+    ended = await agent.exited(agent.start("b", "true"))
+
+    assert ended.exit_code == 0
