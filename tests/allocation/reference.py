@@ -185,12 +185,12 @@ class Reference:
         return None
 
     def freezes(self, framework: ReferenceFramework) -> bool:
-        for wanted in framework.classes:
-            eligible = self.eligible(wanted)
-            fits_now = [agent for agent in eligible if self.has_room(agent, wanted.unit)]
-            if self.is_open(framework, wanted) and eligible and not fits_now:
-                return True
-        return False
+        """Asked when nothing it wants fits: whether some class is waited for, and not because agents were declined."""
+        declined = {class_id for class_id, agent_id in framework.declined if agent_id is not None}
+        return any(
+            self.is_open(framework, wanted) and wanted.class_id not in declined and self.eligible(wanted)
+            for wanted in framework.classes
+        )
 
     # What happens.
 

@@ -75,6 +75,8 @@ class RoleAccount:
     role: Role
     weight: Weight
     frameworks: dict[FrameworkId, Framework] = field(default_factory=dict)
+    only: Framework | None = None
+    """Its framework if there is only one."""
     policy: Policy | None = None
     """Ranks its frameworks; None while there is only one, which needs no ranking."""
     awake_count: int = 0

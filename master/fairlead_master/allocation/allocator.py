@@ -32,7 +32,8 @@ from fairlead_master.allocation.feasibility import find_infeasibility
 from fairlead_master.allocation.hierarchy import Hierarchy
 from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
-from fairlead_master.allocation.search import WINDOW, AgentSearch
+from fairlead_master.allocation.search import AgentSearch
+from fairlead_master.allocation.steps import Step, book, merge
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, fits, scale, subtract, sum_vectors
 from fairlead_proto.tasks import Constraint, DemandClass
@@ -40,17 +41,17 @@ from fairlead_proto.tasks import Constraint, DemandClass
 DECISIONS_KEPT: Final = 1_000
 """Grants in the decision log: what the operator's call for it may ask for at most."""
 
-MODES: Final = ("skip", "freeze")
+_GAPS_MAX: Final = 64
+"""Indexes of agents that left, beyond as many as there are agents, before all are numbered anew."""
 
-Step = tuple[Framework, Demand, int, float, float]
-"""One unit served: who, which class, the agent's index, the role's key before and after."""
+MODES: Final = ("skip", "freeze")
 
 
 class Allocator:
     """Facts in, grants out. Pure: no clock but ``now_ms``, no randomness, the same calls give the same grants."""
 
     def __init__(
-        self, kinds: ResourceKinds, settings: AllocationSettings | None = None, *, window: int = WINDOW
+        self, kinds: ResourceKinds, settings: AllocationSettings | None = None, *, window: int | None = None
     ) -> None:
         self.kinds = kinds
         self.settings = settings or AllocationSettings()
@@ -66,6 +67,8 @@ class Allocator:
         self._search = self._make_search()
         self._demands = DemandBoard(self._hierarchy, self._agents, self._search)
         self._reservations = Reservations(self._hierarchy, self._agents)
+        self._capacity = kinds.zero
+        self._active_count = 0
         self._capacity_changed = False
         self._grant_count = 0
         self._steps: list[Step] = []
@@ -84,6 +87,10 @@ class Allocator:
         agent = self._agents[agent_id]
         if agent.active != active:
             agent.active = active
+            self._active_count += 1 if active else -1
+            self._capacity = (
+                add(self._capacity, agent.total) if active else subtract(self._capacity, agent.total)
+            )
             self._capacity_changed = True
             self._search.gained(agent)
             self._reservations.cancel_void(self._search)
@@ -91,10 +98,12 @@ class Allocator:
     def update_agent(self, agent_id: AgentId, total: Vector, attributes: Mapping[str, str]) -> None:
         """The agent has other resources or attributes from now on. It may hold more than it has then."""
         agent = self._agents[agent_id]
+        if agent.active:
+            self._capacity = add(subtract(self._capacity, agent.total), total)
+            self._capacity_changed = True
         agent.total = total
         agent.attributes = dict(attributes)
         self._excuse(agent)
-        self._capacity_changed = True
         self._search.redescribed(agent)
         self._reservations.cancel_void(self._search)
 
@@ -104,11 +113,11 @@ class Allocator:
         assert agent.tasks == 0, (
             f"agent {agent_id} was removed while it held {agent.tasks} tasks or offered units"
         )
+        self.set_agent_active(agent_id, active=False)
         del self._agents[agent_id]
-        self._capacity_changed = True
         self._search.remove(agent)
         self._reservations.cancel_void(self._search)
-        if len(self._by_index) > 2 * len(self._agents) + self._window:
+        if len(self._by_index) > 2 * len(self._agents) + _GAPS_MAX:
             self._renumber()
 
     def add_framework(self, framework_id: FrameworkId, role: Role) -> None:
@@ -149,7 +158,7 @@ class Allocator:
     def charge(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector) -> None:
         """A task the agent runs already: it is held, whether or not there was room for it."""
         agent = self._agents[agent_id]
-        self._hierarchy.charge(self._hierarchy.frameworks[framework_id], vector, 1)
+        self._hierarchy.charge(self._hierarchy.frameworks[framework_id], vector)
         agent.charged = add(agent.charged, vector)
         agent.tasks += 1
         self._excuse(agent)
@@ -181,7 +190,7 @@ class Allocator:
             assert fits(used, scale(unit, units)), f"more was launched on {agent_id} than was offered: {used}"
             self._give_back(framework, agent, unit, units - (len(launched) - len(others)))
             for vector in others:
-                self._hierarchy.charge(framework, vector, 1)
+                self._hierarchy.charge(framework, vector)
                 agent.charged = add(agent.charged, vector)
                 agent.tasks += 1
             self._search.shrank(agent)
@@ -272,7 +281,7 @@ class Allocator:
     @property
     def capacity(self) -> Vector:
         """The sum over active agents."""
-        return sum_vectors((agent.total for agent in self._agents.values() if agent.active), self.kinds.zero)
+        return self._capacity
 
     def free(self, agent_id: AgentId) -> Vector:
         """What the agent has left, offers counted as taken. Negative where it holds more than it has."""
@@ -324,6 +333,7 @@ class Allocator:
     def check(self) -> None:
         """Raise AssertionError unless all books balance and all indexes agree with a full recomputation."""
         self._sync_capacity()
+        invariants.check_capacity(self._agents, self._capacity, self.kinds.zero)
         invariants.check_agents(self._agents, self._hierarchy, self.kinds.zero, self._search.fit)
         invariants.check_frameworks(self._hierarchy)
         invariants.check_roles(self._hierarchy)
@@ -360,9 +370,8 @@ class Allocator:
     def _sync_capacity(self) -> None:
         if self._capacity_changed:
             self._capacity_changed = False
-            slots = self._search.fit.slots or 0
-            active = sum(1 for agent in self._agents.values() if agent.active)
-            self._hierarchy.set_capacity(self.capacity, slots * active)
+            slots = (self._search.fit.slots or 0) * self._active_count
+            self._hierarchy.set_capacity(self._capacity, slots)
 
     def _serve_all(self) -> bool:
         """Serve what is reserved and then everyone, again if that set agents free; whether nothing more would fit."""
@@ -402,24 +411,24 @@ class Allocator:
     def _step(self, framework: Framework, demand: Demand, index: int) -> None:
         self._search.take(demand.shape, index)
         self._demands.granted(framework, demand)
-        before = self._hierarchy.key(framework.role.role)
-        after = self._hierarchy.serve(framework, demand.shape.unit, 1)
+        before, after = self._hierarchy.serve(framework, demand.shape.unit)
         self._steps.append((framework, demand, index, before, after))
 
     def _may_freeze(self, framework: Framework) -> bool:
         """Whether the cycle stops for a framework that is first and finds no agent.
 
-        It does not stop for what no active agent could ever hold, which would stop it for good, nor for what its framework
-        itself declined, which would let one framework stop all others.
+        It does not stop for what no active agent could ever hold, which would stop it for good, nor for a class whose
+        framework declines agents, which would let one framework stop all others.
         """
         for demand in framework.demands.values():
-            if not demand.wants:
-                continue
-            able = [agent for agent in self._agents.values() if agent.could_hold(*demand.shape.key)]
-            # The search and not the books: what was granted in this cycle is not in the books yet.
-            if able and not self._search.has_room(demand.shape, able):
+            if demand.wants and not demand.declined and self._could_hold(demand):
                 return True
         return False
+
+    def _could_hold(self, demand: Demand) -> bool:
+        """Whether some active agent could hold a unit if it were empty."""
+        unit, constraints = demand.shape.key
+        return any(agent.could_hold(unit, constraints) for agent in self._agents.values())
 
     def _serve_reservations(self) -> None:
         """Units that were passed over too long come before all others once they fit where an agent is kept for them."""
@@ -428,48 +437,21 @@ class Allocator:
             self._step(framework, demand, agent.index)
 
     def _book(self, now_ms: int) -> list[Grant]:
-        """Write the steps into the books and merge them into grants, each at the place of its first unit."""
-        merged: dict[tuple[Demand, int], int] = {}
-        """Where in ``rows`` the open grant for a demand on an agent is."""
-        rows: list[tuple[Framework, Demand, int, int, float, float]] = []
-        units_max = self.settings.units_per_grant_max
-        for framework, demand, index, before, after in self._steps:
-            row = merged.get((demand, index))
-            if row is not None and rows[row][3] < units_max:
-                _, _, _, units, first, _ = rows[row]
-                rows[row] = (framework, demand, index, units + 1, first, after)
-            else:
-                merged[demand, index] = len(rows)
-                rows.append((framework, demand, index, 1, before, after))
-        grants = [self._book_grant(*row) for row in rows]
+        rows = merge(self._steps, self.settings.units_per_grant_max)
         self.counters.decisions += len(self._steps)
-        for number, grant in enumerate(grants, self._grant_count + 1):
-            if number > self._grant_count + len(grants) - DECISIONS_KEPT:
-                self.decisions.append(
-                    Decision(number=number, time_ms=now_ms, policy=self.settings.policy, grant=grant)
-                )
-        self._grant_count += len(grants)
+        grants = [book(row, self._by_index[row.index]) for row in rows]
+        self._log(grants, now_ms)
         return grants
 
-    def _book_grant(
-        self, framework: Framework, demand: Demand, index: int, units: int, before: float, after: float
-    ) -> Grant:
-        agent = self._by_index[index]
-        unit = demand.shape.unit
-        self._hierarchy.book(framework, unit, units)
-        agent.charged = add(agent.charged, unit if units == 1 else scale(unit, units))
-        agent.tasks += units
-        framework.offered[demand.class_id] = framework.offered.get(demand.class_id, 0) + units
-        return Grant(
-            framework.framework_id,
-            framework.role.role,
-            agent.agent_id,
-            demand.class_id,
-            unit,
-            units,
-            before,
-            after,
-        )
+    def _log(self, grants: list[Grant], now_ms: int) -> None:
+        last = self._grant_count + len(grants)
+        for number, grant in enumerate(
+            grants[-DECISIONS_KEPT:], max(self._grant_count, last - DECISIONS_KEPT) + 1
+        ):
+            self.decisions.append(
+                Decision(number=number, time_ms=now_ms, policy=self.settings.policy, grant=grant)
+            )
+        self._grant_count = last
 
 
 def check_settings(settings: AllocationSettings) -> None:

@@ -10,15 +10,18 @@ offered or held by tasks. A *unit* is one task's demand of a class.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """The allocator's decision: ``units`` of a class of a framework on one agent, already charged."""
+class Grant(NamedTuple):
+    """The allocator's decision: ``units`` of a class of a framework on one agent, already charged.
+
+    A named tuple and not a frozen dataclass, because a cycle makes ten thousand of them and a dataclass of eight fields
+    takes four times as long to make: a tenth of the whole cycle.
+    """
 
     framework_id: FrameworkId
     role: Role

@@ -24,6 +24,8 @@ class Hierarchy:
 
     def __init__(self, policy: str, zero: Vector) -> None:
         self.roles: dict[Role, RoleAccount] = {}
+        self._accounts: dict[str, RoleAccount] = {}
+        """The same, as the policies name them."""
         self.frameworks: dict[FrameworkId, Framework] = {}
         self.weights: dict[Role, Weight] = {}
         self.policy_name = policy
@@ -56,11 +58,14 @@ class Hierarchy:
         """A new framework that holds and wants nothing; its role comes with its first one."""
         account = self.roles.get(role)
         if account is None:
-            self.roles[role] = account = RoleAccount(role=role, weight=self.weights.get(role, _EQUAL))
+            self.roles[role] = self._accounts[role] = account = RoleAccount(
+                role=role, weight=self.weights.get(role, _EQUAL)
+            )
             self._policy.add(role, account.weight, self._zero, 0)
         framework = Framework(framework_id=framework_id, role=account, charged=self._zero)
         self.frameworks[framework_id] = framework
         account.frameworks[framework_id] = framework
+        account.only = framework if len(account.frameworks) == 1 else None
         if account.policy is not None:
             account.policy.add(framework_id, _EQUAL, self._zero, 0)
         elif len(account.frameworks) > 1:
@@ -77,9 +82,10 @@ class Hierarchy:
             role.policy.remove(framework.framework_id)
             if len(role.frameworks) == 1:
                 role.policy = None
+                (role.only,) = role.frameworks.values()
         if not role.frameworks:
             self._policy.remove(role.role)
-            del self.roles[role.role]
+            del self.roles[role.role], self._accounts[role.role]
 
     def set_weight(self, role: Role, weight: Weight) -> None:
         """The role's weight from now on, whether or not it exists yet. The default weight need not be kept.
@@ -100,22 +106,19 @@ class Hierarchy:
             account.weight = weight
             self._policy.set_weight(role, weight)
 
-    def charge(self, framework: Framework, vector: Vector, units: int) -> None:
-        """The framework got ``units`` of ``vector``."""
-        self.serve(framework, vector, units)
-        self.book(framework, vector, units)
+    def charge(self, framework: Framework, vector: Vector) -> None:
+        """The framework got one unit of ``vector``."""
+        self.serve(framework, vector)
+        framework.charged = add(framework.charged, vector)
+        framework.units += 1
 
-    def serve(self, framework: Framework, vector: Vector, units: int) -> float:
-        """Tell the policies of a charge that ``book`` will write down later; gives the role's key after it."""
+    def serve(self, framework: Framework, unit: Vector) -> tuple[float, float]:
+        """Tell the policies of a unit the caller writes into the books later; gives the role's key before and after."""
         role = framework.role
         if role.policy is not None:
-            role.policy.charge(framework.framework_id, vector, units)
-        return self._policy.charge(role.role, vector, units)
-
-    def book(self, framework: Framework, vector: Vector, units: int) -> None:
-        """Write down what ``serve`` told the policies."""
-        framework.charged = add(framework.charged, vector if units == 1 else scale(vector, units))
-        framework.units += units
+            role.policy.charge(framework.framework_id, unit, 1)
+        before = self._policy.key(role.role)
+        return before, self._policy.charge(role.role, unit, 1)
 
     def release(self, framework: Framework, vector: Vector, units: int) -> None:
         """The framework gave back ``units`` of ``vector``."""
@@ -176,12 +179,12 @@ class Hierarchy:
         name = self._policy.first()
         if name is None:
             return None
-        role = self.roles[Role(name)]
+        role = self._accounts[name]
         if role.policy is None:
-            return next(iter(role.frameworks.values()))
+            return role.only
         first = role.policy.first()
         assert first is not None, f"role {name} is awake and none of its frameworks is"
-        return self.frameworks[FrameworkId(first)]
+        return role.frameworks[FrameworkId(first)]
 
     def key(self, role: Role) -> float:
         """The role's key now."""

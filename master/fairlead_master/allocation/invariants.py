@@ -15,6 +15,12 @@ from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import Vector, sum_vectors
 
 
+def check_capacity(agents: Mapping[AgentId, Agent], capacity: Vector, zero: Vector) -> None:
+    """The capacity kept is the sum over active agents."""
+    expected = sum_vectors((agent.total for agent in agents.values() if agent.active), zero)
+    assert capacity == expected, f"capacity {capacity} kept, {expected} recomputed"
+
+
 def check_agents(agents: Mapping[AgentId, Agent], hierarchy: Hierarchy, zero: Vector, fit: Fit) -> None:
     """What agents say is held is what frameworks say they hold, and no agent holds more than decisions may give it."""
     frameworks = hierarchy.frameworks.values()

@@ -29,6 +29,16 @@ class Rule:
     name: str
 
     @property
+    def window(self) -> int:
+        """How many candidates are compared for one unit.
+
+        On the mixed cluster of the benchmark ``align`` fills 88 % of the scarcest resource by comparing 16, 94 % by 32 and
+        99 % by 64, at the same cost, since only the top is looked at again. ``pack`` looks at all of them every time and
+        gains nothing from more than 16.
+        """
+        return 64 if self.falls else 16
+
+    @property
     def falls(self) -> bool:
         """Whether scores fall while agents fill up. Only then may the best be found by looking at the top again."""
         return self.name != "pack"

@@ -7,7 +7,7 @@ until that agent gains; within a cycle free parts only shrink, so "does not fit"
 therefore costs one append, and each shape sees it when it next needs an agent.
 
 The window rule: a unit goes to the candidate with the best score among the shape's window, which holds up to
-``WINDOW`` candidates, topped up from the unread part of the log before each choice. Equal scores go to the agent that was
+the rule's ``window`` of candidates, topped up from the unread part of the log before each choice. Equal scores go to the agent that was
 added first. Each shape starts to read what is new at a place of its own and comes round, since a hundred shapes that
 all began with the same few agents would fill them under one another's feet. A shape whose candidates are exhausted is *parked* and takes no part until an agent that gained fits it.
 """
@@ -19,14 +19,10 @@ from typing import Final
 
 from fairlead_master.allocation.agents import HIDDEN, Agent, Fit, Needs
 from fairlead_master.allocation.api import Counters
-from fairlead_master.allocation.placement import Rule, Terms
+from fairlead_master.allocation.placement import Rule
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint
-
-WINDOW: Final = 16
-"""Candidates compared for one unit. Measured on a mixed cluster: 8 pack 90 % of the bottleneck resource, 16 pack 95 %,
-32 pack 97 %, each doubling the cost of a choice."""
 
 _READ_CHUNK: Final = 64
 """Log entries filtered at once: few enough to be wasted, many enough that the filter runs at its own speed."""
@@ -40,6 +36,9 @@ _STRIDE: Final = 7_919
 _LOG_SLACK: Final = 1_024
 """The log is compacted at twice the number of agents and this, so that small clusters do not compact all the time."""
 
+_ANYTHING: Final = -(2**80)
+"""The least of a column that is scored and not needed: an agent may be below zero there."""
+
 ShapeKey = tuple[Vector, tuple[Constraint, ...]]
 
 
@@ -47,8 +46,8 @@ class Shape:
     """A unit vector with its constraints, and where it might go."""
 
     __slots__ = (
-        "constraints", "excluded", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
-        "spare", "stamp", "terms", "unit", "unread", "wanting", "window",
+        "checks", "constraints", "excluded", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
+        "spare", "stamp", "takes", "unit", "unread", "wanting", "window",
     )  # fmt: skip
 
     def __init__(self, key: ShapeKey, excluded: Container[AgentId] | None, number: int) -> None:
@@ -62,9 +61,12 @@ class Shape:
         """Demands that want a unit of it now."""
         self.parked = False
         self.needs: Needs = ()
-        self.terms: Terms = ()
+        self.takes: tuple[tuple[list[int], int], ...] = ()
+        """The columns a unit takes something from, and how much."""
+        self.checks: tuple[tuple[list[int], int, float], ...] = ()
+        """Of each column that is needed or scored: the column, the least it must hold, its factor in the score."""
         self.scale = -1
-        """Of which scale the terms are; see ``AgentSearch``."""
+        """Of which scale the factors are; see ``AgentSearch``."""
         self.window: list[tuple[float, int]] = []
         """A heap of (minus score, index)."""
         self.members: set[int] = set()
@@ -82,7 +84,7 @@ class Shape:
 class AgentSearch:
     """All shapes and what each agent has left, under one meaning of "fits" and one placement rule."""
 
-    def __init__(self, fit: Fit, rule: Rule, counters: Counters, *, window: int = WINDOW) -> None:
+    def __init__(self, fit: Fit, rule: Rule, counters: Counters, *, window: int | None = None) -> None:
         self.fit = fit
         self.rule = rule
         self.changed = False
@@ -90,7 +92,7 @@ class AgentSearch:
         self.live_count = 0
         """Shapes that are wanted and not parked: while it is zero there is nothing a cycle could place."""
         self._counters = counters
-        self._window = window
+        self._window = window or rule.window
         self._agents: list[Agent | None] = []
         self._columns: list[list[int]] = [[] for _ in range(fit.width)]
         self._shapes: dict[ShapeKey, Shape] = {}
@@ -107,8 +109,12 @@ class AgentSearch:
         self._stamp = 0
         self._scale = 0
         self._shape_count = 0
-        self._largest: list[int] = []
-        """Of each column, the largest size of an agent; empty if it must be computed again."""
+        self._largest: list[int] = [0] * fit.width
+        """Of each column, the largest size of an agent."""
+        self._size_counts: list[dict[int, int]] = [{} for _ in range(fit.width)]
+        """Of each column, how many agents have which size."""
+        self._sizes: list[Vector] = []
+        """Of each index, the size of the agent; empty for one that left."""
 
     @property
     def is_wanted(self) -> bool:
@@ -122,7 +128,8 @@ class AgentSearch:
         self._logged_at.append(-1)
         for column in self._columns:
             column.append(HIDDEN)
-        self._resized()
+        self._sizes.append(())
+        self._resize(agent)
         self.gained(agent)
 
     def remove(self, agent: Agent) -> None:
@@ -131,7 +138,7 @@ class AgentSearch:
         self._logged_at[agent.index] = -1
         for column in self._columns:
             column[agent.index] = HIDDEN
-        self._resized()
+        self._forget_size(agent.index)
 
     def shrank(self, agent: Agent) -> None:
         """The agent has less to give than before, or is hidden now."""
@@ -155,8 +162,8 @@ class AgentSearch:
 
     def redescribed(self, agent: Agent) -> None:
         """The agent's total or attributes changed: nobody's candidate any more until it is read again."""
-        self._resized()
-        for shape in (*self._shapes.values(), *self._private):
+        self._resize(agent)
+        for shape in self.shapes():
             self._drop(shape, agent.index)
         self.gained(agent)
 
@@ -239,21 +246,21 @@ class AgentSearch:
         window = shape.window
         if len(window) < self._window:
             self._refill(shape)
-        columns = self._columns
+        checks = shape.checks
         examined = 0
         while window:
             negated, index = window[0]
             examined += 1
-            for place, amount in shape.needs:
-                if columns[place][index] < amount:
+            now = 0.0
+            for column, least, factor in checks:
+                have = column[index]
+                if have < least:
                     heappop(window)
                     shape.members.discard(index)
                     self._refill(shape)
                     break
+                now -= factor * have
             else:
-                now = 0.0
-                for place, factor in shape.terms:
-                    now -= factor * columns[place][index]
                 if now == negated:
                     self._counters.agents_examined += examined
                     return index
@@ -264,42 +271,58 @@ class AgentSearch:
 
     def take(self, shape: Shape, index: int) -> None:
         """A unit of the shape was granted on the agent chosen."""
-        for place, amount in shape.needs:
-            self._columns[place][index] -= amount
-
-    def has_room(self, shape: Shape, agents: list[Agent]) -> bool:
-        """Whether any of the agents has room for a unit now, whatever the shape's user declined."""
-        return bool(self._fitting(shape, [agent.index for agent in agents]))
+        for column, amount in shape.takes:
+            column[index] -= amount
 
     def _new_shape(self, key: ShapeKey, excluded: Container[AgentId] | None) -> Shape:
         self._shape_count += 1
         shape = Shape(key, excluded, self._shape_count)
         view = self.fit.view(shape.unit)
-        size = self._largest_sizes()
+        size = self._largest
         # The place that needs most of a whole agent refuses most agents, so it is asked first.
         places = sorted(
             (place for place, amount in enumerate(view) if amount), key=lambda p: -view[p] / (size[p] or 1)
         )
         shape.needs = tuple([(place, view[place]) for place in places])
+        shape.takes = tuple([(self._columns[place], view[place]) for place in places])
         return shape
 
-    def _largest_sizes(self) -> list[int]:
-        if not self._largest:
-            sizes = [self.fit.size(agent) for agent in self._agents if agent is not None]
-            self._largest = [max(column) for column in zip(*sizes, strict=True)] or [0] * self.fit.width
-        return self._largest
+    def _resize(self, agent: Agent) -> None:
+        size = self.fit.size(agent)
+        if size == self._sizes[agent.index]:
+            return
+        self._forget_size(agent.index)
+        self._sizes[agent.index] = size
+        for place, amount in enumerate(size):
+            counts = self._size_counts[place]
+            counts[amount] = counts.get(amount, 0) + 1
+            if amount > self._largest[place]:
+                self._set_largest(place, amount)
 
-    def _resized(self) -> None:
-        self._largest = []
-        self._scale += 1
+    def _forget_size(self, index: int) -> None:
+        size, self._sizes[index] = self._sizes[index], ()
+        for place, amount in enumerate(size):
+            counts = self._size_counts[place]
+            counts[amount] -= 1
+            if counts[amount] == 0:
+                del counts[amount]
+                if amount == self._largest[place]:
+                    self._set_largest(place, max(counts, default=0))
+
+    def _set_largest(self, place: int, amount: int) -> None:
+        if amount != self._largest[place]:
+            self._largest[place] = amount
+            self._scale += 1
 
     def _rescore(self, shape: Shape) -> None:
         if shape.scale != self._scale:
-            shape.terms = self.rule.terms(self.fit.view(shape.unit), self._largest_sizes())
-            shape.scale = self._scale
+            self._weigh(shape)
         shape.stamp = self._stamp
         fitting = self._fitting(shape, [index for _, index in shape.window])
-        shape.window = [(self._negated_score(shape, index), index) for index in fitting]
+        scores = [0.0] * len(fitting)
+        for column, _, factor in shape.checks:
+            scores = [score - factor * column[index] for score, index in zip(scores, fitting, strict=True)]
+        shape.window = list(zip(scores, fitting, strict=True))
         shape.members = set(fitting)
         heapify(shape.window)
 
@@ -310,16 +333,19 @@ class AgentSearch:
             indexes = [index for index in indexes if column[index] >= amount]
         return indexes
 
-    def _negated_score(self, shape: Shape, index: int) -> float:
-        now = 0.0
-        for place, factor in shape.terms:
-            now -= factor * self._columns[place][index]
-        return now
+    def _weigh(self, shape: Shape) -> None:
+        view = self.fit.view(shape.unit)
+        factors = dict(self.rule.terms(view, self._largest))
+        places = [place for place in range(self.fit.width) if view[place] or place in factors]
+        shape.checks = tuple(
+            [(self._columns[place], view[place] or _ANYTHING, factors.get(place, 0.0)) for place in places]
+        )
+        shape.scale = self._scale
 
     def _refill(self, shape: Shape) -> None:
         if shape.scale != self._scale:
             self._rescore(shape)
-        columns, needs, window, members = self._columns, shape.needs, shape.window, shape.members
+        checks, window, members = shape.checks, shape.window, shape.members
         examined = 0
         while len(window) < self._window:
             if not shape.spare and not self._read(shape):
@@ -329,11 +355,14 @@ class AgentSearch:
                 if index in members:
                     continue
                 examined += 1
-                for place, amount in needs:
-                    if columns[place][index] < amount:
+                now = 0.0
+                for column, least, factor in checks:
+                    have = column[index]
+                    if have < least:
                         break
+                    now -= factor * have
                 else:
-                    heappush(window, (self._negated_score(shape, index), index))
+                    heappush(window, (now, index))
                     members.add(index)
         self._counters.agents_examined += examined
 
