@@ -14,6 +14,7 @@ from typing import Final
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.value import value
 
 PATTERNS_KEPT: Final = 1_000
 """Compiled patterns of constraints. Frameworks bring them, so there must be a bound; one costs some KiB."""
@@ -67,7 +68,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DemandClass:
     """A kind of task a framework wants to run: one task's demand, how many, and where it may run."""
 
@@ -80,7 +81,7 @@ class DemandClass:
     """Some of the tasks behind it, for listings and explain only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TaskSpec:
     """A process to run, as its framework described it."""
 
@@ -98,7 +99,7 @@ class TaskSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TaskUsage:
     """What a task used, as its agent measured it."""
 
@@ -110,7 +111,7 @@ class TaskUsage:
     sandbox_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TaskStatus:
     """One report about a task. Ordered by ``sequence``, never by its timestamp."""
 
@@ -133,7 +134,7 @@ class TaskStatus:
         return self.framework_id, self.task_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RunningTask:
     """A task an agent still runs, as it says so when it registers."""
 

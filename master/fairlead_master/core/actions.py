@@ -13,6 +13,7 @@ from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, Tas
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec, TaskStatus
+from fairlead_proto.value import value
 
 
 @unique
@@ -65,7 +66,7 @@ class Rejection(Enum):
 # --- to frameworks -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class WelcomeFramework:
     """Tell a session who it is."""
 
@@ -75,7 +76,7 @@ class WelcomeFramework:
     failover_timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class InfeasibleClass:
     """A class no registered agent is large enough for."""
 
@@ -85,7 +86,7 @@ class InfeasibleClass:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AnswerCall:
     """Answer a call."""
 
@@ -106,7 +107,7 @@ class LaunchAnswer:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AnswerAccept:
     """Answer an accept, task by task in the order of the call."""
 
@@ -116,7 +117,7 @@ class AnswerAccept:
     answers: tuple[LaunchAnswer, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OfferTerms:
     """What is on offer."""
 
@@ -131,7 +132,7 @@ class OfferTerms:
     lease_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SendOffers:
     """Make offers to a framework."""
 
@@ -139,7 +140,7 @@ class SendOffers:
     offers: tuple[OfferTerms, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RescindOffers:
     """Take offers back."""
 
@@ -148,7 +149,7 @@ class RescindOffers:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ForwardStatuses:
     """Tell a framework about its tasks, in order."""
 
@@ -156,7 +157,7 @@ class ForwardStatuses:
     statuses: tuple[TaskStatus, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FinishReconciliation:
     """Say that a reconciliation is answered, and whose tasks could not be judged."""
 
@@ -165,7 +166,7 @@ class FinishReconciliation:
     recovering_agent_ids: tuple[AgentId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AnnounceAgentGone:
     """Tell a framework with tasks on it that an agent will not return."""
 
@@ -174,7 +175,7 @@ class AnnounceAgentGone:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class EndFrameworkSession:
     """Send a last error and close the session."""
 
@@ -186,7 +187,7 @@ class EndFrameworkSession:
 # --- to agents ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ConfirmAgent:
     """Tell an agent that it is registered."""
 
@@ -194,7 +195,7 @@ class ConfirmAgent:
     agent_id: AgentId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LaunchTasks:
     """Start tasks of one framework on an agent."""
 
@@ -204,7 +205,7 @@ class LaunchTasks:
     tasks: tuple[TaskSpec, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class KillTask:
     """End a task on its agent."""
 
@@ -215,7 +216,7 @@ class KillTask:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AcknowledgeStatuses:
     """Tell an agent which statuses need not be sent again: (framework, task, sequence)."""
 
@@ -223,7 +224,7 @@ class AcknowledgeStatuses:
     items: tuple[tuple[FrameworkId, TaskId, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class EndAgentSession:
     """Send a refusal and close the session."""
 
@@ -235,7 +236,7 @@ class EndAgentSession:
 # --- durable -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StoreFramework:
     """Write down a framework: it may come back under its id."""
 
@@ -246,14 +247,14 @@ class StoreFramework:
     failover_timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ForgetFramework:
     """The framework is over; its id never works again."""
 
     framework_id: FrameworkId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StoreAgent:
     """Write down an admitted agent: a restarted master waits for it, unless it was away already."""
 
@@ -264,14 +265,14 @@ class StoreAgent:
     is_away: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ForgetAgent:
     """The agent is gone for good."""
 
     agent_id: AgentId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StoreWeight:
     """Write down the weight of a role."""
 
@@ -279,7 +280,7 @@ class StoreWeight:
     weight: Weight
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StorePolicy:
     """Write down how the cluster allocates."""
 
@@ -291,7 +292,7 @@ class StorePolicy:
 # --- to operators ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class KillOutcome:
     """What became of one kill an operator asked for."""
 
@@ -302,7 +303,7 @@ class KillOutcome:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AnswerOperator:
     """Answer an operator's request; ``error`` empty means it was done."""
 

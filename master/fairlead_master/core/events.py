@@ -12,6 +12,7 @@ from fairlead_master.allocation.api import Weight
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import DemandClass, RunningTask, TaskSpec, TaskStatus, TaskUsage
+from fairlead_proto.value import value
 
 
 @unique
@@ -23,7 +24,7 @@ class DeclineScope(Enum):
     NOTHING = "NOTHING"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FrameworkConnected:
     """A session said Hello."""
 
@@ -39,14 +40,14 @@ class FrameworkConnected:
     weight: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FrameworkDisconnected:
     """A framework's session ended, whatever the reason."""
 
     session: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DemandSet:
     """A framework said what it wants; replaces all it said before."""
 
@@ -64,7 +65,7 @@ class InvalidTask:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OfferAccepted:
     """A framework took an offer to launch tasks; entries keep the order of the call."""
 
@@ -74,7 +75,7 @@ class OfferAccepted:
     tasks: tuple[TaskSpec | InvalidTask, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OffersDeclined:
     """A framework gave offers back."""
 
@@ -87,7 +88,7 @@ class OffersDeclined:
     """0: the default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class KillAsked:
     """A framework wants tasks of its own ended."""
 
@@ -97,7 +98,7 @@ class KillAsked:
     grace_period_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StatusesAcknowledged:
     """A framework has written down everything up to these sequences: (task, sequence, agent or empty)."""
 
@@ -105,7 +106,7 @@ class StatusesAcknowledged:
     items: tuple[tuple[TaskId, int, AgentId], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ReconcileAsked:
     """A framework wants the state of these tasks, of all its tasks if there are none."""
 
@@ -114,7 +115,7 @@ class ReconcileAsked:
     task_ids: tuple[TaskId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TeardownAsked:
     """A framework ends itself and its tasks."""
 
@@ -122,7 +123,7 @@ class TeardownAsked:
     request_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AgentConnected:
     """An agent's session began with its registration."""
 
@@ -142,7 +143,7 @@ class AgentConnected:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AgentDisconnected:
     """An agent's session ended."""
 
@@ -150,7 +151,7 @@ class AgentDisconnected:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StatusesReported:
     """An agent reported on tasks, in order."""
 
@@ -158,7 +159,7 @@ class StatusesReported:
     statuses: tuple[TaskStatus, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class AgentBeat:
     """An agent is alive and measured what is used."""
 
@@ -167,7 +168,7 @@ class AgentBeat:
     tasks: tuple[tuple[TaskKey, TaskUsage], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OperatorKillAsked:
     """An operator wants tasks ended; without a framework id the task ids must be unique."""
 
@@ -177,7 +178,7 @@ class OperatorKillAsked:
     grace_period_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class OperatorTeardownAsked:
     """An operator ends a framework and its tasks."""
 
@@ -185,7 +186,7 @@ class OperatorTeardownAsked:
     framework_id: FrameworkId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class WeightSet:
     """An operator set the weight of a role."""
 
@@ -194,7 +195,7 @@ class WeightSet:
     weight: Weight
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PolicySet:
     """An operator changed the policy, the placement or what happens when the head does not fit; None leaves it."""
 
@@ -204,7 +205,7 @@ class PolicySet:
     when_head_does_not_fit: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Ticked:
     """A deadline of the core has come."""
 
