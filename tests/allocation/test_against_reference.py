@@ -43,11 +43,15 @@ class AllocatorHistory(RuleBasedStateMachine):
     """Facts in any order the master could tell them in, and cycles between them."""
 
     window = 16
+    reservation_after_ms = NEVER_MS
 
     @initialize(policy=st.sampled_from(POLICIES), mode=st.sampled_from(["skip", "skip", "freeze"]))
     def start(self, policy: str, mode: str) -> None:
         self.settings = AllocationSettings(
-            policy=policy, when_head_does_not_fit=mode, reservation_after_ms=NEVER_MS, units_per_grant_max=3
+            policy=policy,
+            when_head_does_not_fit=mode,
+            reservation_after_ms=self.reservation_after_ms,
+            units_per_grant_max=3,
         )
         self.allocator = Allocator(KINDS, self.settings, window=self.window)
         self.reference = Reference(KINDS.zero, self.settings)
@@ -280,9 +284,34 @@ class NarrowWindowHistory(AllocatorHistory):
         assert step[2] in [agent.agent_id for agent in self.reference.candidates(framework, wanted)]
 
 
+class ReservingHistory(AllocatorHistory):
+    """With reservations within reach the order may differ, and agents may be kept; all else must hold."""
+
+    reservation_after_ms = 30
+
+    def _compare_step(self, step: tuple[FrameworkId, ClassId, AgentId]) -> None:
+        framework = self.reference.frameworks[step[0]]
+        wanted = next(wanted for wanted in framework.classes if wanted.class_id == step[1])
+        assert self.reference.is_open(framework, wanted)
+        assert step[2] in [agent.agent_id for agent in self.reference.candidates(framework, wanted)]
+
+    def _compare_end(self) -> None:
+        """What still fits fits only on agents kept for others, or waits behind a frozen head."""
+        if self.settings.when_head_does_not_fit == "freeze":
+            return
+        for framework in self.reference.frameworks.values():
+            for wanted in framework.classes:
+                if self.reference.is_open(framework, wanted):
+                    for agent in self.reference.candidates(framework, wanted):
+                        kept_for = self.allocator.agent_books(agent.agent_id).reserved_for
+                        assert kept_for is not None
+
+
 HISTORY = hypothesis_settings(max_examples=60, stateful_step_count=40)
 
 TestAllocatorHistory = AllocatorHistory.TestCase
 TestAllocatorHistory.settings = HISTORY
 TestNarrowWindowHistory = NarrowWindowHistory.TestCase
 TestNarrowWindowHistory.settings = HISTORY
+TestReservingHistory = ReservingHistory.TestCase
+TestReservingHistory.settings = HISTORY

@@ -93,7 +93,7 @@ class Allocator:
             )
             self._capacity_changed = True
             self._search.gained(agent)
-            self._reservations.cancel_void(self._search)
+            self._facts_changed()
 
     def update_agent(self, agent_id: AgentId, total: Vector, attributes: Mapping[str, str]) -> None:
         """The agent has other resources or attributes from now on. It may hold more than it has then."""
@@ -105,7 +105,7 @@ class Allocator:
         agent.attributes = dict(attributes)
         self._excuse(agent)
         self._search.redescribed(agent)
-        self._reservations.cancel_void(self._search)
+        self._facts_changed()
 
     def remove_agent(self, agent_id: AgentId) -> None:
         """The agent left; it holds nothing any more."""
@@ -116,7 +116,7 @@ class Allocator:
         self.set_agent_active(agent_id, active=False)
         del self._agents[agent_id]
         self._search.remove(agent)
-        self._reservations.cancel_void(self._search)
+        self._facts_changed()
         if len(self._by_index) > 2 * len(self._agents) + _GAPS_MAX:
             self._renumber()
 
@@ -133,7 +133,7 @@ class Allocator:
         )
         self._demands.replace(framework, ())
         self._hierarchy.remove_framework(framework)
-        self._reservations.cancel_void(self._search)
+        self._facts_changed()
 
     def set_weight(self, role: Role, weight: Weight) -> None:
         """The role's weight from now on; the role need not exist yet.
@@ -142,9 +142,7 @@ class Allocator:
             AllocationError: too many roles have weights already.
         """
         self._hierarchy.set_weight(role, weight)
-        # The order changes and nothing else, which matters only where the order decides what waits.
-        if self.settings.when_head_does_not_fit == "freeze":
-            self._search.changed = True
+        self._facts_changed()
 
     def set_demand(self, framework_id: FrameworkId, classes: Sequence[DemandClass], now_ms: int) -> None:  # noqa: ARG002 - part of the contract
         """What the framework wants from now on, all of it, in its order of preference.
@@ -153,7 +151,7 @@ class Allocator:
         of the framework end.
         """
         self._demands.replace(self._hierarchy.frameworks[framework_id], classes)
-        self._reservations.cancel_void(self._search)
+        self._facts_changed()
 
     def charge(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector) -> None:
         """A task the agent runs already: it is held, whether or not there was room for it."""
@@ -163,6 +161,7 @@ class Allocator:
         agent.tasks += 1
         self._excuse(agent)
         self._search.shrank(agent)
+        self._facts_changed()
 
     def release(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector) -> None:
         """A task that held ``vector`` is over."""
@@ -223,7 +222,7 @@ class Allocator:
             self._demands.refuse_everywhere(framework, demand, until_ms)
         elif agent_id in self._agents:
             self._demands.refuse_on(framework, demand, self._agents[agent_id], until_ms)
-        self._reservations.cancel_void(self._search)
+        self._facts_changed()
 
     def configure(self, settings: AllocationSettings, now_ms: int) -> None:  # noqa: ARG002 - part of the contract
         """Decide by other settings from now on. Nothing that is held or offered changes.
@@ -354,6 +353,13 @@ class Allocator:
             self._search.add(agent)
         self._demands.rebuild(self._search)
         self._steps = []
+
+    def _facts_changed(self) -> None:
+        """After a fact that may make a reservation void, or make another role the head of the queue."""
+        self._reservations.cancel_void(self._search)
+        # Under skip the order alone never leads to a grant; under freeze a new head may let all others go on.
+        if self.settings.when_head_does_not_fit == "freeze":
+            self._search.changed = True
 
     def _excuse(self, agent: Agent) -> None:
         """What the agent holds now beyond what it has is no fault of a later decision."""

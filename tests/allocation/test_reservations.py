@@ -1,0 +1,278 @@
+"""Large units are not starved by small ones that keep coming."""
+
+from fairlead_master.allocation.api import Grant
+from fairlead_proto.ids import AgentId, FrameworkId
+from fairlead_proto.resources import Vector
+from tests.allocation.builders import (
+    add_agent,
+    add_framework,
+    an_allocator,
+    cpus_and_mem,
+    launch,
+    take_back,
+    want,
+)
+
+SMALL = cpus_and_mem(1, 1)
+LARGE = cpus_and_mem(4, 4)
+
+
+class SmallTasksForEver:
+    """Hosts kept full by two frameworks of one-core tasks, one of which ends every 100 ms."""
+
+    def __init__(self, hosts: int, *, reservation_after_ms: int = 10_000) -> None:
+        self.allocator = an_allocator(reservation_after_ms=reservation_after_ms)
+        for number in range(hosts):
+            add_agent(self.allocator, f"h{number}", LARGE)
+        add_framework(self.allocator, "small", SMALL, 100_000)
+        self.running: list[tuple[FrameworkId, AgentId, Vector]] = []
+        self.now_ms = 0
+        self.run_cycle()
+
+    def run_cycle(self) -> list[Grant]:
+        grants = self.allocator.cycle(self.now_ms)
+        self.allocator.check()
+        for grant in grants:
+            launch(self.allocator, grant)
+            self.running += [(grant.framework_id, grant.agent_id, grant.unit)] * grant.units
+        return grants
+
+    def step(self) -> list[Grant]:
+        """The oldest task that is not on the host where one ended just before ends, so that hosts empty evenly."""
+        self.now_ms += 100
+        self.allocator.release(*self.running.pop(0))
+        return self.run_cycle()
+
+    def run_until_served(self, framework_id: str, steps: int) -> int | None:
+        for step in range(steps):
+            if any(grant.framework_id == framework_id for grant in self.step()):
+                return step
+        return None
+
+
+def test_a_large_unit_is_served_although_small_tasks_never_stop() -> None:
+    history = SmallTasksForEver(hosts=3)
+    add_framework(history.allocator, "large", LARGE, 1)
+
+    served_at = history.run_until_served("large", 300)
+
+    assert served_at is not None
+    # 10 s until the reservation, then at most as long as the tasks on one host take to end.
+    assert 100 <= served_at <= 100 + 3 * 4 + 13
+    assert all(history.allocator.agent_books(AgentId(f"h{n}")).reserved_for is None for n in range(3))
+
+
+def test_without_reservations_it_would_starve() -> None:
+    """So that the test above proves something."""
+    history = SmallTasksForEver(hosts=3, reservation_after_ms=10**9)
+    add_framework(history.allocator, "large", LARGE, 1)
+
+    assert history.run_until_served("large", 300) is None
+
+
+def test_the_reserved_agent_is_the_one_nearest_to_fitting() -> None:
+    allocator = an_allocator(reservation_after_ms=1_000)
+    for name in ("a", "b", "c"):
+        add_agent(allocator, name, LARGE)
+    small = add_framework(allocator, "small")
+    for name, tasks in (("a", 3), ("b", 1), ("c", 2)):
+        for _ in range(tasks):
+            allocator.charge(small, AgentId(name), SMALL)
+    large = add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+    assert allocator.next_deadline_ms() == 1_000
+
+    allocator.cycle(1_000)
+
+    assert allocator.agent_books(AgentId("b")).reserved_for == large
+    assert allocator.next_deadline_ms() is None
+    allocator.check()
+
+
+def test_nobody_else_is_given_anything_on_a_reserved_agent() -> None:
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+    allocator.cycle(1_000)
+
+    want(allocator, small, SMALL, 10)
+    assert allocator.cycle(1_001) == []
+
+    allocator.release(small, host, SMALL)
+    (grant,) = allocator.cycle(1_002)
+    assert (grant.framework_id, grant.units) == ("large", 1)
+    allocator.check()
+
+
+def test_a_reservation_ends_when_its_unit_is_served_elsewhere() -> None:
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+    allocator.cycle(1_000)
+    want(allocator, small, SMALL, 3)
+
+    add_agent(allocator, "other", LARGE)
+    grants = allocator.cycle(1_001)
+
+    # In the same cycle: the large unit on the new agent, and then the small ones where nothing is kept any more.
+    assert [(g.framework_id, g.agent_id, g.units) for g in grants] == [
+        ("large", "other", 1),
+        ("small", "host", 3),
+    ]
+    assert allocator.agent_books(host).reserved_for is None
+    allocator.check()
+
+
+def test_a_reservation_ends_when_the_demand_goes_away() -> None:
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    large = add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+    allocator.cycle(1_000)
+    want(allocator, small, SMALL, 3)
+
+    allocator.set_demand(large, [], 1_001)
+
+    assert allocator.agent_books(host).reserved_for is None
+    assert [grant.units for grant in allocator.cycle(1_001)] == [3]
+
+
+def test_a_reservation_ends_with_its_agent_or_its_framework() -> None:
+    for ending in ("agent", "framework", "inactive", "configure"):
+        allocator = an_allocator(reservation_after_ms=1_000)
+        host = add_agent(allocator, "host", LARGE)
+        small = add_framework(allocator, "small")
+        allocator.charge(small, host, SMALL)
+        large = add_framework(allocator, "large", LARGE, 1)
+        allocator.cycle(0)
+        allocator.cycle(1_000)
+        assert allocator.agent_books(host).reserved_for == large
+
+        match ending:
+            case "agent":
+                allocator.release(small, host, SMALL)
+                allocator.remove_agent(host)
+            case "framework":
+                allocator.remove_framework(large)
+            case "inactive":
+                allocator.set_agent_active(host, False)
+            case _:
+                allocator.configure(allocator.settings, 1_001)
+
+        allocator.check()
+        if ending != "agent":
+            assert allocator.agent_books(host).reserved_for is None, ending
+
+
+def test_sending_the_same_demand_again_does_not_restart_the_wait() -> None:
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    large = add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+
+    want(allocator, large, LARGE, 1, now_ms=900)
+    allocator.cycle(900)
+    allocator.cycle(1_000)
+
+    assert allocator.agent_books(host).reserved_for == large
+
+
+def test_one_agent_in_ten_is_reserved_at_most() -> None:
+    allocator = an_allocator(reservation_after_ms=1_000)
+    small = add_framework(allocator, "small")
+    for number in range(20):
+        host = add_agent(allocator, f"h{number}", LARGE)
+        allocator.charge(small, host, SMALL)
+    for number in range(5):
+        add_framework(allocator, f"large{number}", LARGE, 2)
+    for now_ms in range(0, 10_000, 100):
+        want(allocator, FrameworkId("large4"), LARGE, 2, now_ms=now_ms)
+        allocator.cycle(now_ms)
+        allocator.check()
+
+    reserved = [allocator.agent_books(AgentId(f"h{n}")).reserved_for for n in range(20)]
+    kept = [framework_id for framework_id in reserved if framework_id is not None]
+    assert sorted(kept) == ["large0", "large1"]
+
+
+def test_what_no_agent_could_ever_hold_gets_no_reservation() -> None:
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    add_framework(allocator, "too large", cpus_and_mem(40, 4), 1)
+    large = add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+    allocator.cycle(1_000)
+
+    assert allocator.agent_books(host).reserved_for == large
+
+
+def test_a_refused_reservation_does_not_stay() -> None:
+    """Its framework declines what was kept for it: the wait begins again."""
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    large = add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+    allocator.cycle(1_000)
+    allocator.release(small, host, SMALL)
+    (grant,) = allocator.cycle(1_001)
+    want(allocator, small, SMALL, 4)
+
+    take_back(allocator, grant)
+    allocator.refuse(large, grant.class_id, host, 60_000)
+    grants = allocator.cycle(1_002)
+
+    assert [(g.framework_id, g.units) for g in grants] == [("small", 4)]
+    allocator.check()
+
+
+def test_freeze_stops_behind_a_head_that_does_not_fit() -> None:
+    allocator = an_allocator(head="freeze")
+    host = add_agent(allocator, "host", cpus_and_mem(4, 8))
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    large = add_framework(allocator, "large", LARGE, 1)
+    want(allocator, small, SMALL, 10)
+
+    assert allocator.cycle(0) == []
+
+    allocator.release(small, host, SMALL)
+    # Equal shares now: the small framework was added first, and then the large one is the head again and stops it.
+    assert [(g.framework_id, g.units) for g in allocator.cycle(1)] == [("small", 1)]
+    allocator.set_demand(large, [], 2)
+    assert [(g.framework_id, g.units) for g in allocator.cycle(2)] == [("small", 3)]
+
+
+def test_an_impossible_head_does_not_freeze_the_cluster() -> None:
+    allocator = an_allocator(head="freeze")
+    add_agent(allocator, "host", LARGE)
+    add_framework(allocator, "too large", cpus_and_mem(40, 4), 1)
+    add_framework(allocator, "small", SMALL, 2)
+
+    assert [(g.framework_id, g.units) for g in allocator.cycle(0)] == [("small", 2)]
+
+
+def test_a_head_that_declined_does_not_freeze_the_cluster() -> None:
+    allocator = an_allocator(head="freeze")
+    host = add_agent(allocator, "host", LARGE)
+    picky = add_framework(allocator, "picky", SMALL, 1)
+    add_framework(allocator, "small", SMALL, 2)
+    grants = allocator.cycle(0)
+    take_back(allocator, grants[0])
+    allocator.refuse(picky, grants[0].class_id, host, 60_000)
+    want(allocator, FrameworkId("small"), SMALL, 4)
+
+    assert [(g.framework_id, g.units) for g in allocator.cycle(1)] == [("small", 2)]
