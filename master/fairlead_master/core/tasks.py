@@ -39,19 +39,24 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
     acknowledged: list[tuple[FrameworkId, TaskId, int]] = []
     for status in statuses:
         framework = master.frameworks.get(status.framework_id)
-        is_foreign = _is_foreign(master, agent, status)
+        task = master.find_task(status.key)
+        # Each task has one owner, and only the owner is believed.
+        is_foreign = task is not None and task.agent_id != agent.agent_id
         if framework is None or is_foreign:
             if not is_terminal(status.state):
                 reason = Reason.UNKNOWN_TASK if is_foreign else Reason.FRAMEWORK_REMOVED
                 _kill_on(master, agent, status.key, reason)
             is_news = False
+        elif task is None:
+            task = _take_unknown(master, agent, framework, status, now_ms)
+            is_news = task is not None
         else:
-            is_news = _take_report(master, agent, framework, status, now_ms)
+            is_news = _take_report(master, agent, task, status, now_ms)
         if (
             framework is None
             or is_foreign
             or framework.state is FrameworkState.COMPLETED
-            or _is_acknowledged(master, status)
+            or (task is not None and status.sequence <= task.acknowledged)
         ):
             # Nobody else will acknowledge it.
             acknowledged.append((status.framework_id, status.task_id, status.sequence))
@@ -63,27 +68,19 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
         forward(master, master.frameworks[framework_id], items)
 
 
-def _is_foreign(master: Master, agent: Agent, status: TaskStatus) -> bool:
-    """Whether the task is another agent's: each task has one owner, and only the owner is believed."""
-    task = master.find_task(status.key)
-    return task is not None and task.agent_id != agent.agent_id
+def _take_unknown(
+    master: Master, agent: Agent, framework: Framework, status: TaskStatus, now_ms: int
+) -> Task | None:
+    """The memory of a task that ended unknown to this master; None if it has not ended, which is no news."""
+    if not is_terminal(status.state):
+        # Launched by nobody this master knows of; the registration is where running tasks are adopted.
+        _kill_on(master, agent, status.key, Reason.UNKNOWN_TASK)
+        return None
+    return _remember_unknown(master, agent, framework, status, now_ms)
 
 
-def _is_acknowledged(master: Master, status: TaskStatus) -> bool:
-    task = master.find_task(status.key)
-    return task is not None and status.sequence <= task.acknowledged
-
-
-def _take_report(master: Master, agent: Agent, framework: Framework, status: TaskStatus, now_ms: int) -> bool:
+def _take_report(master: Master, agent: Agent, task: Task, status: TaskStatus, now_ms: int) -> bool:
     """Whether the framework should hear of it."""
-    task = framework.tasks.get(status.task_id) or master.finished.get(status.key)
-    if task is None:
-        if not is_terminal(status.state):
-            # Launched by nobody this master knows of; the registration is where running tasks are adopted.
-            _kill_on(master, agent, status.key, Reason.UNKNOWN_TASK)
-            return False
-        _remember_unknown(master, agent, framework, status, now_ms)
-        return True
     if status.sequence <= task.sequence:
         # Repeated, or overtaken. A repeat that is not acknowledged yet means that its forward may have been lost.
         return status.sequence > task.acknowledged and status.sequence == task.sequence
@@ -119,7 +116,7 @@ def _kill_on(master: Master, agent: Agent, key: TaskKey, reason: Reason) -> None
 
 def _remember_unknown(
     master: Master, agent: Agent, framework: Framework, status: TaskStatus, now_ms: int
-) -> None:
+) -> Task:
     """A task that ended while no master watched: it holds nothing, its framework still has to hear of it."""
     task = Task(
         framework_id=status.framework_id,
@@ -136,10 +133,12 @@ def _remember_unknown(
     )
     _copy_outcome(task, status)
     _to_history(master, task)
+    return task
 
 
 def _copy_outcome(task: Task, status: TaskStatus) -> None:
     task.state = status.state
+    task.state_sequence = status.sequence
     task.reason = status.reason
     task.message = status.message
     task.exit_code = status.exit_code
@@ -153,8 +152,9 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
     assert can_move(task.state, status.state), (
         f"{task.key}: {task.state.value} -> {status.state.value} is no move"
     )
+    key = task.key
     if task.state is TaskState.STAGING:
-        master.staging.pop(task.key, None)
+        master.staging.pop(key, None)
     _copy_outcome(task, status)
     if status.state is TaskState.RUNNING and not task.started_ms:
         task.started_ms = now_ms
@@ -162,7 +162,7 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
         task.finished_ms = now_ms
         _drop(master, task)
         _to_history(master, task)
-    master.note("task", f"{task.framework_id}/{task.task_id}", task.state.value)
+    master.note("task", "/".join(key), task.state.value)
 
 
 def _drop(master: Master, task: Task) -> None:
