@@ -20,7 +20,7 @@ from tests.faults.harness import Plan, Run
 pytestmark = pytest.mark.fault
 
 SEEDS = range(int(os.environ.get("FAIRLEAD_FAULT_SEEDS", "40")))
-REGRESSIONS: tuple[int, ...] = ()
+REGRESSIONS: tuple[int, ...] = (2504, 2540, 2558)
 """Seeds beyond the usual ones that once failed."""
 
 

@@ -203,6 +203,7 @@ def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> T
         submitted_ms=now_ms,
         started_ms=now_ms if running.state is TaskState.RUNNING else 0,
         sequence=running.sequence,
+        state_sequence=running.sequence,
     )
     if framework.state is FrameworkState.COMPLETED:
         task.kill_reason = Reason.FRAMEWORK_REMOVED
@@ -217,6 +218,7 @@ def _resume(master: Master, task: Task, running: RunningTask, now_ms: int) -> No
     """A task that was thought unreachable is where the agent says."""
     status = _returned(task, running.state, now_ms)
     tasks.apply(master, task, status, now_ms)
+    task.state_sequence = running.sequence
     tasks.forward(master, master.frameworks[task.framework_id], [status])
 
 

@@ -17,9 +17,9 @@ from fairlead_master.core.actions import (
     SendOffers,
 )
 from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
-from fairlead_master.core.state import Framework, Master, Offer, Task, remember
-from fairlead_master.core.tasks import shortened
-from fairlead_proto.ids import OfferId
+from fairlead_master.core.state import Framework, Master, Offer, Task, remember, status_of
+from fairlead_master.core.tasks import forward, shortened
+from fairlead_proto.ids import OfferId, TaskId
 from fairlead_proto.resources import Vector, add, fits, scale
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskSpec
@@ -136,6 +136,8 @@ def offer_accepted(master: Master, event: OfferAccepted, now_ms: int) -> None:
             session=event.session, request_id=event.request_id, offer_id=event.offer_id, answers=answers
         )
     )
+    if offer is None:
+        _tell_moves(master, framework, answers, now_ms)
 
 
 def _answer_without_offer(
@@ -158,6 +160,16 @@ def _answer_without_offer(
     return LaunchAnswer(
         task.task_id, rejection, f"offer {offer_id} is over: {how or 'it is not known any more'}"
     )
+
+
+def _tell_moves(master: Master, framework: Framework, answers: tuple[LaunchAnswer, ...], now_ms: int) -> None:
+    """Who repeats a call may have missed more than its answer: an end the master judged is told only once."""
+    launched = [
+        master.find_task((framework.framework_id, TaskId(a.task_id))) for a in answers if a.rejection is None
+    ]
+    moved = [status_of(task, now_ms) for task in launched if task and task.state is not TaskState.STAGING]
+    if moved:
+        forward(master, framework, moved)
 
 
 def _launch(

@@ -61,6 +61,8 @@ class Task:
     """The offer it was launched with; None if it was adopted from an agent's registration."""
     sequence: int = 0
     """Of the last status taken from its agent."""
+    state_sequence: int = 0
+    """Of the status that says where it is now; 0 if that is the master's own judgement."""
     acknowledged: int = 0
     """By its framework, cumulative."""
     reason: Reason = Reason.NONE
@@ -221,12 +223,16 @@ class Master:
 
 
 def status_of(task: Task, agent_time_ms: int = 0) -> TaskStatus:
-    """The status that says where a task is now, for reconciliation."""
+    """The status that says where a task is now, for reconciliation.
+
+    With the number of the agent's status only where it repeats that one: under it, a judgement of the master's would look
+    like something its framework has seen.
+    """
     return TaskStatus(
         framework_id=task.framework_id,
         task_id=task.task_id,
         agent_id=task.agent_id,
-        sequence=task.sequence,
+        sequence=task.state_sequence,
         state=task.state,
         reason=task.reason,
         message=task.message,

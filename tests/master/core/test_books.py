@@ -57,7 +57,7 @@ class Books(RuleBasedStateMachine):
         self.made = 0
 
     def follow(self, found: list[actions.Action]) -> None:
-        """Take note of offers that were made or ended."""
+        """Take note of offers that were made or ended, and of launches the master gave up."""
         for action in found:
             if isinstance(action, actions.SendOffers):
                 owner = next(identity for session, identity in self.frameworks if session == action.session)
@@ -66,6 +66,10 @@ class Books(RuleBasedStateMachine):
             elif isinstance(action, actions.RescindOffers):
                 for offer_id in action.offer_ids:
                     del self.reference.offered[offer_id]
+            elif isinstance(action, actions.ForwardStatuses):
+                for status in action.statuses:
+                    assert status.state is TaskState.DROPPED, "no agent said anything"
+                    del self.reference.launched[status.key]
 
     @rule(which=st.integers(0, 1), unit=st.sampled_from(UNITS), units=st.integers(0, 6))
     def demand(self, which: int, unit: Vector, units: int) -> None:

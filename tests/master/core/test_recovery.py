@@ -129,13 +129,14 @@ def test_an_accept_repeated_to_the_next_master_is_answered_by_what_became_of_the
 
     answer = cluster.accept(framework, "o1-7", a_spec("t1"), a_spec("t2"), a_spec("t3"))
 
-    (answered,) = answer
+    answered, told = answer
     assert isinstance(answered, actions.AnswerAccept)
     assert [(entry.task_id, entry.rejection) for entry in answered.answers] == [
         ("t1", None),
         ("t2", None),
         ("t3", actions.Rejection.EXPIRED),
     ]
+    assert states_told([told]) == [("t1", S.RUNNING, Reason.NONE), ("t2", S.FINISHED, Reason.NONE)]
 
 
 def test_reconciliation_says_nothing_of_tasks_an_agent_may_yet_bring_back() -> None:

@@ -344,6 +344,26 @@ def test_each_task_asked_for_is_reconciled_over_and_unknown_ones_included() -> N
     assert told.statuses[2].reason is Reason.UNKNOWN_TASK
 
 
+def test_reconciliation_repeats_an_agents_word_under_its_number_and_the_masters_own_under_none() -> None:
+    """A framework that has seen RUNNING under 1 takes anything else under 1 for a repeat."""
+    cluster, agent, framework = a_running_task()
+    cluster.agent_leaves(agent)
+    cluster.wait(75_000)
+
+    away, _ = cluster.reconcile(framework, "t1")
+    cluster.agent(agent_id="a1-1", tasks=[a_running(F)])
+    back, _ = cluster.reconcile(framework, "t1")
+    cluster.agent(agent_id="a1-1", incarnation=2)
+    lost, _ = cluster.reconcile(framework, "t1")
+
+    assert [
+        (status.state, status.sequence)
+        for told in (away, back, lost)
+        if isinstance(told, actions.ForwardStatuses)
+        for status in told.statuses
+    ] == [(S.UNREACHABLE, 0), (S.RUNNING, 1), (S.LOST, 0)]
+
+
 def test_a_long_command_is_kept_in_part_only() -> None:
     assert shortened(("echo", "hi")) == ("echo", "hi")
     kept = shortened(("x" * 1_000,) * 100)
