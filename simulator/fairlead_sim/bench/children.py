@@ -7,7 +7,7 @@ import subprocess  # starting processes is what this file is for
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -87,7 +87,8 @@ class Child:
         self._process.terminate()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(BrokenPipeError):  # It died with a line of ours unread.
+                    pipe.close()
         try:
             self._process.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired:

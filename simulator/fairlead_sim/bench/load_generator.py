@@ -42,12 +42,15 @@ class _Stream:
         self._channel = grpc.aio.insecure_channel(address, options=_CHANNEL)
         self._call: Any = self._channel.stream_stream(method)()
         self._traffic = traffic
+        self._writing = asyncio.Lock()
+        """A call takes one write at a time, and answers and heartbeats are written by two tasks."""
 
     async def write(self, data: bytes) -> None:
         """Send one message."""
         self._traffic.sent += 1
         self._traffic.sent_bytes += len(data)
-        await self._call.write(data)
+        async with self._writing:
+            await self._call.write(data)
 
     async def messages(self) -> AsyncIterator[bytes]:
         """What comes, to the stream's end."""
