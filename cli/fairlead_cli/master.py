@@ -35,6 +35,12 @@ INSECURE_HINT = (
     type=click.Choice(["skip", "freeze"]),
     help="Serve the next one that fits, or nobody until the head does.",
 )
+@click.option(
+    "--reservation-after",
+    "reservation_after_ms",
+    type=DURATION,
+    help="How long work too large for what is free may be passed over before an agent is kept for it, such as 10s.",
+)
 @click.option("--offer-lease", "offer_lease_ms", type=DURATION, help="How long an offer stands, such as 5s.")
 @click.option(
     "--agent-timeout",
@@ -75,6 +81,7 @@ def master(
     policy: str | None,
     record: Path | None,
     recovery_wait_ms: int | None,
+    reservation_after_ms: int | None,
     state: Path | None,
     when_head_does_not_fit: str | None,
 ) -> int:
@@ -99,6 +106,7 @@ def master(
             policy=policy,
             placement=placement,
             when_head_does_not_fit=when_head_does_not_fit,
+            reservation_after_ms=reservation_after_ms,
             offer_lease_ms=offer_lease_ms,
             agent_timeout_ms=agent_timeout_ms,
             recovery_wait_ms=recovery_wait_ms,

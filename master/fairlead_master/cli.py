@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from fairlead_master.allocation.api import AllocationError, AllocationSettings
+from fairlead_master.allocation.api import AllocationError
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.recording import RecordingError
 from fairlead_master.registry import RegistryError
@@ -42,6 +42,8 @@ class MasterOptions:
     policy: str | None = None
     placement: str | None = None
     when_head_does_not_fit: str | None = None
+    reservation_after_ms: int | None = None
+    """How long a unit may be passed over before an agent is reserved for it."""
     offer_lease_ms: int | None = None
     agent_timeout_ms: int | None = None
     recovery_wait_ms: int | None = None
@@ -61,8 +63,8 @@ def run_master(options: MasterOptions) -> int:
         0 after SIGINT or SIGTERM; 1 after a failure at run time; 2 if the options or what they name cannot be used,
         with one line on standard error that says why.
     """
-    configure_logging(options.log_level)
     try:
+        configure_logging(options.log_level)
         settings = make_settings(options)
     except (AllocationError, ResourceError, ValueError) as error:
         return _refuse(str(error))
@@ -85,10 +87,16 @@ def make_settings(options: MasterOptions) -> ServerSettings:
     """
     _check_listen(options)
     allocation = options.core.allocation
-    chosen = AllocationSettings(
+    chosen = replace(
+        allocation,
         policy=options.policy or allocation.policy,
         placement=options.placement or allocation.placement,
         when_head_does_not_fit=options.when_head_does_not_fit or allocation.when_head_does_not_fit,
+        reservation_after_ms=(
+            allocation.reservation_after_ms
+            if options.reservation_after_ms is None
+            else options.reservation_after_ms
+        ),
     )
     given = {
         name: value
