@@ -182,8 +182,26 @@ def bench_allocation(*, as_json: bool, quick: bool, seed: int) -> None:
 
 @bench.command("cluster")
 @_bench_options
-def bench_cluster(*, as_json: bool, quick: bool, seed: int) -> None:
-    """Measure one master under load, beside a bare gRPC server in the same run."""
+@click.option(
+    "--part",
+    "parts",
+    type=click.Choice(("control-path", "processes", "footprint", "memory")),
+    multiple=True,
+    help="Measure only this; repeatable.",
+)
+@click.option(
+    "--profile",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Gets a sampled profile of the master under load.",
+)
+def bench_cluster(
+    *, as_json: bool, parts: Sequence[str], profile: Path | None, quick: bool, seed: int
+) -> None:
+    """Measure master, agents and SDK as they run.
+
+    The control path of one master under load, beside a bare gRPC server; tasks as real processes, beside bare loops
+    of spawn and wait; start, memory and idle CPU; and what a million tasks leave behind. Takes about ten minutes.
+    """
     from fairlead_cli import benchmarks
 
-    benchmarks.cluster(seed=seed, is_quick=quick, as_json=as_json)
+    benchmarks.cluster(seed=seed, is_quick=quick, as_json=as_json, parts=parts, profile=profile)

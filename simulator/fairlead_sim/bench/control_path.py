@@ -16,7 +16,7 @@ from typing import Final
 
 from fairlead_sim.bench.children import Child
 from fairlead_sim.bench.process_stats import cpu_seconds, pss_bytes
-from fairlead_sim.bench.rows import Row
+from fairlead_sim.bench.rows import Row, percentile
 from fairlead_sim.bench.stream_floor import FloorKind, FloorLoad
 from fairlead_sim.bench.traffic import Load, Snapshot, Traffic, total
 
@@ -25,6 +25,7 @@ _ANSWER_TIMEOUT_S: Final = 40.0
 _FLOOR_SECONDS: Final = 4.0
 """The floor plays as many tasks as the master passed in this time."""
 _FLOOR_TIMEOUT_S: Final = 120.0
+_HISTORY_FULL_TASKS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +35,17 @@ class ControlPathOptions:
     agents: int = 200
     frameworks: int = 50
     generators: int = 2
-    cpus_per_agent: int = 16
-    """Tasks of one CPU: this bounds what is in flight."""
-    demand: int = 200
+    cpus_per_agent: int = 64
+    """Tasks of one CPU: this bounds what is in flight. Hosts of 64 cores are common where 200 of them are."""
+    demand: int = 400
     """Tasks each framework wants beyond those it has; topped up at half."""
     roles: int = 10
     warm_s: float = 3.0
     measure_s: float = 15.0
     tasks_min: int = 0
-    """Go on, bounded by ten times ``measure_s``, until so many tasks have finished: for the memory of a long run."""
+    """Go on until so many tasks have finished: for the memory of a long run."""
+    measure_max_s: float = 900.0
+    """Whatever ``tasks_min`` says, measure no longer."""
     profile: Path | None = None
     """Gets a sampled profile of the master."""
 
@@ -79,15 +82,11 @@ def measure(options: ControlPathOptions) -> ControlPathResult:
         time.sleep(options.warm_s)
         before, before_cpu_s, began = _ask(generators), cpu_seconds(master.pid), time.monotonic()
         memory = [(before.finished, pss_bytes(master.pid))]
-        after, finished = before, before.finished
-        deadline = began + options.measure_s
-        while time.monotonic() < deadline or (
-            finished < options.tasks_min and time.monotonic() < began + 10 * options.measure_s
-        ):
-            time.sleep(max(0.5, min(options.measure_s / 4, deadline - time.monotonic())))
+        after = before
+        while _goes_on(options, time.monotonic() - began, after.finished):
+            time.sleep(max(0.5, options.measure_s / 10))
             after = _ask(generators)
-            finished = after.finished
-            memory.append((finished, pss_bytes(master.pid)))
+            memory.append((after.finished, pss_bytes(master.pid)))
         wall_s, master_cpu_s = time.monotonic() - began, cpu_seconds(master.pid) - before_cpu_s
         end = _ask(generators, "drain")
         return ControlPathResult(
@@ -103,6 +102,12 @@ def measure(options: ControlPathOptions) -> ControlPathResult:
             lost=end.in_flight + end.unfinished + end.unacknowledged + end.launched - end.finished,
             pss_bytes=tuple(memory),
         )
+
+
+def _goes_on(options: ControlPathOptions, measured_s: float, finished: int) -> bool:
+    if measured_s < options.measure_s:
+        return True
+    return finished < options.tasks_min and measured_s < options.measure_max_s
 
 
 def start_master(stack: ExitStack, directory: Path, profile: Path | None = None) -> tuple[Child, str]:
@@ -219,9 +224,23 @@ def _with_streams(kind: FloorKind, streams: int) -> FloorKind:
     )
 
 
-def percentile(ordered: tuple[float, ...], fraction: float) -> float:
-    """The value below which ``fraction`` of the ordered values are; NaN if there are none."""
-    return ordered[min(len(ordered) - 1, int(len(ordered) * fraction))] if ordered else float("nan")
+def memory_rows(result: ControlPathResult) -> list[Row]:
+    """What finished tasks leave behind in the master."""
+    finished, _ = result.pss_bytes[-1]
+    # By then every bounded history is full: ten thousand tasks, fifty thousand changes.
+    filled = min(finished // 2, _HISTORY_FULL_TASKS)
+    early = next(size for tasks, size in result.pss_bytes if tasks >= filled)
+    late = result.pss_bytes[-1][1]
+    return [
+        Row(name="memory: tasks finished by one master", value=finished, unit="tasks", target=""),
+        Row(name="memory: master at the end, PSS", value=late / 2**20, unit="MiB", target=""),
+        Row(
+            name=f"memory: growth since task {filled:,}, PSS",
+            value=(late - early) / 2**20,
+            unit="MiB",
+            target="< 10",
+        ),
+    ]
 
 
 def rows(result: ControlPathResult, floor: Floor) -> list[Row]:

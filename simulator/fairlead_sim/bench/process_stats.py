@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -23,16 +22,3 @@ def pss_bytes(pid: int) -> int:
     if found is None:
         raise ValueError(f"/proc/{pid}/smaps_rollup: expected a Pss line, found none")
     return int(found.group(1)) * 1024
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes started by a process, and by those, as far as they still run."""
-    found: list[int] = []
-    for child in _children(pid):
-        found += [child, *descendants(child)]
-    return found
-
-
-def _children(pid: int) -> Iterable[int]:
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        yield from map(int, (task / "children").read_text().split())

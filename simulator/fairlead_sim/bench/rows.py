@@ -26,7 +26,7 @@ class Row:
     value: float
     unit: str
     target: str
-    """The bound it should keep, such as ``>= 5000``; empty if there is none."""
+    """The bound it should keep, such as ``>= 5000`` or ``>= 0.4 of floor``; empty if there is none."""
     floor: float | None = None
     """The least, or the most, this machine could do in the same run; None where nothing comparable was measured."""
 
@@ -38,10 +38,12 @@ class Row:
     @property
     def is_met(self) -> bool | None:
         """Whether the target is kept; None without one."""
-        if not self.target:
-            return None
         comparison, _, bound = self.target.partition(" ")
-        return {"<": self.value < float(bound), ">=": self.value >= float(bound)}[comparison]
+        bound, of_floor, _ = bound.partition(" of floor")
+        value = self.ratio if of_floor else self.value
+        if not bound or value is None:
+            return None
+        return {"<": value < float(bound), ">=": value >= float(bound)}[comparison]
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -112,19 +114,40 @@ def to_json(header: Header, rows: Sequence[Row]) -> str:
     return json.dumps(report, indent=2)
 
 
+_COLUMNS: Final = ("figure", "measured", "unit", "target", "", "floor", "ratio")
+
+
 def print_table(header: Header, rows: Sequence[Row], console: Console | None = None) -> None:
-    """Print the header and a table of the rows."""
+    """Print the header and a table of the rows; as Markdown where there is no terminal."""
     console = console or Console()
     for name, value in header.as_dict().items():
         shown = " ".join(f"{load:.2f}" for load in value) if isinstance(value, tuple) else value
         console.print(f"{name.replace('_', ' ')}: {shown}", highlight=False)
-    table = Table("figure", "measured", "unit", "target", "", "floor", "ratio")
+    if not console.is_terminal:
+        console.file.write("\n" + to_markdown(rows))
+        return
+    table = Table(*_COLUMNS)
     for row in rows:
-        met = {None: "", True: "ok", False: "missed"}[row.is_met]
-        floor = "" if row.floor is None else format_number(row.floor)
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        table.add_row(row.name, format_number(row.value), row.unit, row.target, met, floor, ratio)
+        table.add_row(*_cells(row))
     console.print(table)
+
+
+def to_markdown(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table."""
+    lines = [_COLUMNS, ("---", "--:", "---", "---", "---", "--:", "--:"), *map(_cells, rows)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    met = {None: "", True: "ok", False: "missed"}[row.is_met]
+    floor = "" if row.floor is None else format_number(row.floor)
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    return row.name, format_number(row.value), row.unit, row.target, met, floor, ratio
+
+
+def percentile(ordered: Sequence[float], fraction: float) -> float:
+    """The value below which ``fraction`` of the ordered values are; NaN if there are none."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * fraction))] if ordered else float("nan")
 
 
 def format_number(value: float) -> str:
