@@ -42,7 +42,7 @@ index = st.integers(0, 50)
 class AllocatorHistory(RuleBasedStateMachine):
     """Facts in any order the master could tell them in, and cycles between them."""
 
-    window = 16
+    window = 32  # Half of it is more than there are agents, so that every agent that fits is compared.
     reservation_after_ms = NEVER_MS
 
     @initialize(policy=st.sampled_from(POLICIES), mode=st.sampled_from(["skip", "skip", "freeze"]))

@@ -445,7 +445,7 @@ class Allocator:
     def _book(self, now_ms: int) -> list[Grant]:
         rows = merge(self._steps, self.settings.units_per_grant_max)
         self.counters.decisions += len(self._steps)
-        grants = [book(row, self._by_index[row.index]) for row in rows]
+        grants = book(rows, self._by_index)
         self._log(grants, now_ms)
         return grants
 

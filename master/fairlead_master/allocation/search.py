@@ -6,15 +6,17 @@ part grew or that joined. The shape reads each entry once, keeps what fits as ca
 until that agent gains; within a cycle free parts only shrink, so "does not fit" stays true until then. A release
 therefore costs one append, and each shape sees it when it next needs an agent.
 
-The window rule: a unit goes to the candidate with the best score among the shape's window, which holds up to
-the rule's ``window`` of candidates, topped up from the unread part of the log before each choice. Equal scores go to the agent that was
-added first. Each shape starts to read what is new at a place of its own and comes round, since a hundred shapes that
-all began with the same few agents would fill them under one another's feet. A shape whose candidates are exhausted is *parked* and takes no part until an agent that gained fits it.
+The window rule: a unit goes to the candidate with the best score among the shape's window. Before each choice, and
+whenever a candidate is dropped, a window that holds less than half of the rule's ``window`` is filled up to it from the
+unread part of the log, as far as that goes. Equal scores go to the agent that was added first. Each shape starts to read
+what is new at a place of its own and comes round, since a hundred shapes that all began with the same few agents would
+fill them under one another's feet. A shape whose candidates are exhausted is *parked* and takes no part until an agent
+that gained fits it.
 """
 
 from bisect import bisect_left
 from collections.abc import Container
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heapreplace
 from typing import Final
 
 from fairlead_master.allocation.agents import HIDDEN, Agent, Fit, Needs
@@ -93,6 +95,7 @@ class AgentSearch:
         """Shapes that are wanted and not parked: while it is zero there is nothing a cycle could place."""
         self._counters = counters
         self._window = window or rule.window
+        self._low = max(1, self._window // 2)
         self._agents: list[Agent | None] = []
         self._columns: list[list[int]] = [[] for _ in range(fit.width)]
         self._shapes: dict[ShapeKey, Shape] = {}
@@ -244,7 +247,7 @@ class AgentSearch:
         if shape.stamp != self._stamp or not self.rule.falls or shape.scale != self._scale:
             self._rescore(shape)
         window = shape.window
-        if len(window) < self._window:
+        if len(window) < self._low:
             self._refill(shape)
         checks = shape.checks
         examined = 0
@@ -257,7 +260,8 @@ class AgentSearch:
                 if have < least:
                     heappop(window)
                     shape.members.discard(index)
-                    self._refill(shape)
+                    if len(window) < self._low:
+                        self._refill(shape)
                     break
                 now -= factor * have
             else:
@@ -319,12 +323,15 @@ class AgentSearch:
             self._weigh(shape)
         shape.stamp = self._stamp
         fitting = self._fitting(shape, [index for _, index in shape.window])
-        scores = [0.0] * len(fitting)
-        for column, _, factor in shape.checks:
-            scores = [score - factor * column[index] for score, index in zip(scores, fitting, strict=True)]
-        shape.window = list(zip(scores, fitting, strict=True))
+        shape.window = self._scored(shape, fitting)
         shape.members = set(fitting)
         heapify(shape.window)
+
+    def _scored(self, shape: Shape, indexes: list[int]) -> list[tuple[float, int]]:
+        scores = [0.0] * len(indexes)
+        for column, _, factor in shape.checks:
+            scores = [score - factor * column[index] for score, index in zip(scores, indexes, strict=True)]
+        return list(zip(scores, indexes, strict=True))
 
     def _fitting(self, shape: Shape, indexes: list[int]) -> list[int]:
         self._counters.agents_examined += len(indexes)
@@ -345,26 +352,18 @@ class AgentSearch:
     def _refill(self, shape: Shape) -> None:
         if shape.scale != self._scale:
             self._rescore(shape)
-        checks, window, members = shape.checks, shape.window, shape.members
-        examined = 0
-        while len(window) < self._window:
-            if not shape.spare and not self._read(shape):
-                break
-            while shape.spare and len(window) < self._window:
-                index = shape.spare.pop()
-                if index in members:
-                    continue
-                examined += 1
-                now = 0.0
-                for column, least, factor in checks:
-                    have = column[index]
-                    if have < least:
-                        break
-                    now -= factor * have
-                else:
-                    heappush(window, (now, index))
-                    members.add(index)
-        self._counters.agents_examined += examined
+        window, members = shape.window, shape.members
+        before = len(window)
+        while len(window) < self._window and (shape.spare or self._read(shape)):
+            room = self._window - len(window)
+            taken = self._fitting(shape, shape.spare[-room:])
+            del shape.spare[-room:]
+            # An agent that gained twice stands in the log twice.
+            fresh = [index for index in dict.fromkeys(taken) if index not in members]
+            window += self._scored(shape, fresh)
+            members.update(fresh)
+        if len(window) > before:
+            heapify(window)
 
     def _read(self, shape: Shape) -> bool:
         """Read on in the log; False if the shape has read it all."""

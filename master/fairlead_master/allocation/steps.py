@@ -1,6 +1,6 @@
 """From the units a cycle served, one at a time, to grants and books."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from operator import add
 
 from fairlead_master.allocation.accounts import Demand, Framework
@@ -11,44 +11,50 @@ from fairlead_proto.resources import scale
 Step = tuple[Framework, Demand, int, float, float]
 """One unit served: who, which class, the agent's index, the role's key before and after."""
 
-
-class GrantRow:
-    """A grant in the making."""
-
-    __slots__ = ("after", "before", "demand", "framework", "index", "units")
-
-    def __init__(self, framework: Framework, demand: Demand, index: int, before: float) -> None:
-        self.framework = framework
-        self.demand = demand
-        self.index = index
-        self.units = 0
-        self.before = before
-        self.after = before
+Row = tuple[Framework, Demand, int, int, float, float]
+"""The same for several units: their number stands after the agent's index."""
 
 
-def merge(steps: Iterable[Step], units_max: int) -> list[GrantRow]:
+def merge(steps: Sequence[Step], units_max: int) -> list[Row]:
     """Units of one class on one agent together, up to ``units_max``, each row at the place of its first unit."""
-    open_rows: dict[tuple[Demand, int], GrantRow] = {}
-    rows: list[GrantRow] = []
+    open_rows: dict[tuple[Demand, int], int] = {}
+    rows: list[Row] = []
     for framework, demand, index, before, after in steps:
-        row = open_rows.get((demand, index))
-        if row is None or row.units >= units_max:
-            open_rows[demand, index] = row = GrantRow(framework, demand, index, before)
-            rows.append(row)
-        row.units += 1
-        row.after = after
+        place = open_rows.setdefault((demand, index), len(rows))
+        if place == len(rows):
+            rows.append((framework, demand, index, 1, before, after))
+            continue
+        _, _, _, units, first, _ = rows[place]
+        if units < units_max:
+            rows[place] = (framework, demand, index, units + 1, first, after)
+        else:
+            open_rows[demand, index] = len(rows)
+            rows.append((framework, demand, index, 1, before, after))
     return rows
 
 
-def book(row: GrantRow, agent: Agent) -> Grant:
-    """Write the row into the books of its framework and agent; the policies and the search know it already."""
-    framework, demand, units = row.framework, row.demand, row.units
-    unit, class_id = demand.shape.unit, demand.class_id
-    charge = unit if units == 1 else scale(unit, units)
-    framework.charged = tuple(map(add, framework.charged, charge))
-    framework.units += units
-    framework.offered[class_id] = framework.offered.get(class_id, 0) + units
-    agent.charged = tuple(map(add, agent.charged, charge))
-    agent.tasks += units
-    role = framework.role.role
-    return Grant(framework.framework_id, role, agent.agent_id, class_id, unit, units, row.before, row.after)
+def book(rows: Sequence[Row], by_index: Sequence[Agent]) -> list[Grant]:
+    """Write the rows into the books of their frameworks and agents; the policies and the search know them already."""
+    grants = []
+    units_of: dict[Demand, int] = {}
+    for framework, demand, index, units, before, after in rows:
+        agent = by_index[index]
+        unit = demand.shape.unit
+        agent.charged = tuple(map(add, agent.charged, unit if units == 1 else scale(unit, units)))
+        agent.tasks += units
+        units_of[demand] = units_of.get(demand, 0) + units
+        role = framework.role.role
+        grants.append(
+            Grant(framework.framework_id, role, agent.agent_id, demand.class_id, unit, units, before, after)
+        )
+    _book_frameworks({row[1]: row[0] for row in rows}, units_of)
+    return grants
+
+
+def _book_frameworks(framework_of: dict[Demand, Framework], units_of: dict[Demand, int]) -> None:
+    """Once for each demand and not for each grant, since a framework that got much got much of the same."""
+    for demand, units in units_of.items():
+        framework = framework_of[demand]
+        framework.charged = tuple(map(add, framework.charged, scale(demand.shape.unit, units)))
+        framework.units += units
+        framework.offered[demand.class_id] = framework.offered.get(demand.class_id, 0) + units
