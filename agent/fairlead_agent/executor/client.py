@@ -21,6 +21,7 @@ import fairlead_proto
 from fairlead_agent.executor import main as executor_main
 from fairlead_agent.executor.paths import ExecutorPaths
 from fairlead_agent.executor.protocol import (
+    EXIT_LOCKED,
     PROTOCOL_VERSION,
     Command,
     Event,
@@ -258,7 +259,7 @@ async def _reach(paths: ExecutorPaths, options: ExecutorOptions) -> tuple[_Link,
             # It ended just now, or what we started found that another one holds the lock: look again.
             if ours is not None and (status := await _exit_status(ours)) not in {
                 0,
-                executor_main.EXIT_LOCKED,
+                EXIT_LOCKED,
             }:
                 raise ExecutorFailed(
                     f"the executor ended at its start with status {status}{_log_tail(paths)}"

@@ -5,10 +5,6 @@ Started by ``client`` and by nobody else. It runs without site-packages, so it i
 
 import json
 import sys
-from typing import Final
-
-EXIT_LOCKED: Final = 3
-"""Exit status when another executor already serves the work directory."""
 
 
 def main() -> int:

@@ -16,6 +16,9 @@ from fairlead_proto.task_state import Reason
 
 PROTOCOL_VERSION: Final = 1
 
+EXIT_LOCKED: Final = 3
+"""Exit status of an executor that finds another one serving its work directory."""
+
 LINE_BYTES_MAX: Final = 256 * 1024 * 1024
 """One batch. An agent may launch 10,000 tasks at once, of about 1 KiB each; a command with its environment is below
 1 MiB. A line beyond this is not ours, and is refused before it fills the memory."""

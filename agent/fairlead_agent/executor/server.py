@@ -21,11 +21,11 @@ from fairlead_agent.executor.agent_link import AgentLink, complain
 from fairlead_agent.executor.isolation import Isolation, IsolationError
 from fairlead_agent.executor.journal import Journal, Recorded
 from fairlead_agent.executor.launch import Launcher, LaunchFailed
-from fairlead_agent.executor.main import EXIT_LOCKED
 from fairlead_agent.executor.paths import ExecutorPaths
 from fairlead_agent.executor.probe import choose
 from fairlead_agent.executor.processes import stat_of
 from fairlead_agent.executor.protocol import (
+    EXIT_LOCKED,
     PROTOCOL_VERSION,
     Command,
     Event,
