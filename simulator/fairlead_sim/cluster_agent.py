@@ -145,6 +145,7 @@ class SimulatedAgent:
         """Counts starts and crashes: what was scheduled in an earlier life does not happen in a later one."""
         self._connection: Connection | None = None
         self._crash_after: int | None = None
+        self._on_crash: Callable[[], None] = lambda: None
         self._alarm = Alarm(engine, lambda: self._step(events.Tick()))
 
     def start(self) -> None:
@@ -152,21 +153,30 @@ class SimulatedAgent:
         assert self.machine is None, f"agent {self.name} is running"
         self._life += 1
         self.machine = AgentMachine(self.settings, restore(self.journal, self.settings))
+        life = self._life
         self._step(events.AgentStarted(boot_id=f"boot-{self._boot}"))
+        if life != self._life:
+            return  # It crashed amid its first step.
         self._later(self._options.executor_ms, self._connect_executor)
         self._later(self._network.reconnect_ms(), self._dial)
 
-    def crash(self, *, after_actions: int | None = None) -> None:
-        """Kill the agent's process: now, or in its next step, after so many of the step's actions."""
-        if after_actions is not None:
-            self._crash_after = after_actions
-        elif self.machine is not None:
+    def crash(self) -> None:
+        """Kill the agent's process; what runs on the host runs on."""
+        if self.machine is not None:
             self._life += 1
             self.machine = None
             self._crash_after = None
             self.processes.report = lambda _: None
             self._alarm.move(None)
             self._drop_connection()
+
+    def crash_within_step(self, after_actions: int, on_crash: Callable[[], None]) -> None:
+        """Have ``on_crash`` called in the next step that has more than so many actions, when they are carried out."""
+        self._crash_after, self._on_crash = after_actions, on_crash
+
+    def leave(self, *, is_stopping_tasks: bool) -> None:
+        """Ask the agent to end; whoever supervises it starts it again."""
+        self._step(events.LeaveRequested(is_stopping_tasks=is_stopping_tasks, reason="asked to"))
 
     def reboot(self) -> None:
         """Take the host down with everything on it, but for the disk."""
@@ -229,12 +239,11 @@ class SimulatedAgent:
             return
         decided = machine.step(event, self._engine.now_ms)
         self._tell(self.name, event, decided)
-        for action in decided:
-            if self._crash_after is not None:
-                self._crash_after -= 1
-                if self._crash_after < 0:
-                    self.crash()
-                    return
+        for number, action in enumerate(decided):
+            if self._crash_after == number:
+                self._crash_after = None
+                self._on_crash()
+                return
             self._carry_out(machine, action)
             if self.machine is not machine:
                 return
@@ -263,12 +272,11 @@ class SimulatedAgent:
             case actions.MeasureDisk() | actions.RemoveSandboxes() | actions.ConfirmSession():
                 pass
             case actions.LeaveCluster():
+                if self._connection is not None:
+                    self._connection.close()
+                    self._connection = None
+                self.crash()
                 # As a supervisor of services would, after a moment.
-                self._life += 1
-                self.machine = None
-                self.processes.report = lambda _: None
-                self._alarm.move(None)
-                self._drop_connection()
                 self._later(self._network.reconnect_ms(), self.start)
             case _:
                 self._say(action)
@@ -290,7 +298,9 @@ class SimulatedAgent:
                 connection.send_up(
                     to_master.AgentBeat(session=connection.number, used=action.used, tasks=action.tasks)
                 )
-            case actions.SendGoodbye() | actions.CloseSession():
+            case actions.SendGoodbye():
+                pass  # Nothing but a farewell: the end of the stream says the same.
+            case actions.CloseSession():
                 connection.close()
                 self._connection = None
                 self._later(0, lambda: self._step(events.SessionClosed()))

@@ -54,6 +54,8 @@ class Job:
     command: tuple[str, ...]
     phase: Phase = Phase.WAITING
     attempt: int = 0
+    offer_id: OfferId | None = None
+    """The one its task was last to be launched with."""
     unreachable_since_ms: int | None = None
     end: TaskState | None = None
     """Of the job; set once."""
@@ -264,6 +266,7 @@ class SimulatedFramework:
             return
         for job in waiting:
             job.phase = Phase.ASKED
+            job.offer_id = offer.offer_id
             self._by_task[job.task_id] = job
         specs = tuple(
             TaskSpec(task_id=job.task_id, resources=job.unit, command=job.command, name=job.name)
@@ -280,6 +283,8 @@ class SimulatedFramework:
             job = self._by_task.get(TaskId(entry.task_id))
             if job is None or job.phase is not Phase.ASKED or job.task_id != entry.task_id:
                 continue
+            if job.offer_id != answer.offer_id:
+                continue  # A late copy of the answer to an earlier accept.
             if entry.rejection is None:
                 job.phase = Phase.LIVE
             else:

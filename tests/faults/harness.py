@@ -165,6 +165,7 @@ class Run:
             self._crash_master,
             self._crash_agent,
             self._crash_agent,
+            self._leave_agent,
             self._reboot_host,
             self._crash_executor,
             self._resize_agent,
@@ -196,8 +197,19 @@ class Run:
 
     def _crash_agent(self) -> None:
         agent = self._some_agent()
-        agent.crash()
-        self._down(agent)
+        after = self.random.choice((None, 0, 1, 2))
+
+        def crash() -> None:
+            agent.crash()
+            self._down(agent)
+
+        if after is None:
+            crash()
+        else:
+            agent.crash_within_step(after, crash)
+
+    def _leave_agent(self) -> None:
+        self._some_agent().leave(is_stopping_tasks=self.random.random() < 0.5)
 
     def _reboot_host(self) -> None:
         agent = self._some_agent()

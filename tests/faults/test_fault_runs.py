@@ -1,7 +1,7 @@
 """Seeded runs of the real cores under faults: nothing is lost, nothing runs twice, every book balances.
 
-``FAIRLEAD_FAULT_SEEDS=1000`` runs more of them; a failure names its seed, and a seed that found a bug stays in
-``REGRESSIONS``.
+``FAIRLEAD_FAULT_SEEDS=1000`` runs more of them; a failure names its seed. A seed gives the same history only as long as
+the harness draws the same numbers, so what one finds becomes a test by events beside the core, not a number kept here.
 """
 
 import os
@@ -20,11 +20,9 @@ from tests.faults.harness import Plan, Run
 pytestmark = pytest.mark.fault
 
 SEEDS = range(int(os.environ.get("FAIRLEAD_FAULT_SEEDS", "40")))
-REGRESSIONS: tuple[int, ...] = (2504, 2540, 2558)
-"""Seeds beyond the usual ones that once failed."""
 
 
-@pytest.mark.parametrize("seed", [*SEEDS, *REGRESSIONS])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_all_work_ends_and_all_books_balance_after_faults(seed: int) -> None:
     Run(Plan(seed=seed)).execute()
 
@@ -74,7 +72,7 @@ def test_the_faults_reach_what_they_are_for() -> None:
     }
     expected |= {"ForgetAgent", "ForgetFramework", "AnnounceAgentGone", "StartExecutor", "KillProcess"}
     assert not (missing := sorted(expected - set(reached))), f"never came about: {missing}"
-    assert len(faults) == 10, f"kinds of faults that happened: {sorted(faults)}"
+    assert len(faults) == 11, f"kinds of faults that happened: {sorted(faults)}"
 
 
 PRINT_DIGEST = "from tests.faults.harness import *; run = Run(Plan(seed=7)); run.execute(); print(run.digest)"
