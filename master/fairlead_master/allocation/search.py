@@ -107,8 +107,7 @@ class AgentSearch:
         self._logged_at: list[int] = []
         """Of each index, where in the log it stands last; -1 for an agent that left."""
         self._woken_to = 0
-        self._read_to = 0
-        """The furthest any shape has noted: an entry at or after it has been read by none."""
+        """Where the log ended when the last cycle began; no shape has read further."""
         self._stamp = 0
         self._scale = 0
         self._shape_count = 0
@@ -156,8 +155,8 @@ class AgentSearch:
         """The agent has more to give than before, or is to be seen now."""
         self.shrank(agent)
         self.changed = True
-        if self._logged_at[agent.index] >= self._read_to and self._logged_at[agent.index] >= self._woken_to:
-            return  # Its entry is still ahead of every reader.
+        if self._logged_at[agent.index] >= self._woken_to:
+            return  # Its entry is still ahead of every reader: shapes read in cycles only.
         self._logged_at[agent.index] = len(self._log)
         self._log.append(agent.index)
         if len(self._log) > 2 * len(self._agents) + _LOG_SLACK:
@@ -392,7 +391,6 @@ class AgentSearch:
         middle = start + shape.number * _STRIDE % (end - start)
         shape.unread += [piece for piece in ((start, middle), (middle, end)) if piece[0] < piece[1]]
         shape.noted_to = end
-        self._read_to = max(self._read_to, end)
 
     def _admits(self, shape: Shape, index: int) -> bool:
         agent = self._agents[index]
@@ -444,7 +442,6 @@ class AgentSearch:
             ranges = [(bisect_left(kept, start), bisect_left(kept, end)) for start, end in shape.unread]
             shape.unread = [(start, end) for start, end in ranges if start < end]
         self._woken_to = bisect_left(kept, self._woken_to)
-        self._read_to = bisect_left(kept, self._read_to)
 
     def shapes(self) -> list[Shape]:
         """All shapes in use."""
@@ -462,6 +459,7 @@ class AgentSearch:
         assert set(parked) == set(self._parked_wanted), "parked shapes miscounted"
         for shape in parked:
             assert not shape.window, f"shape {shape.unit} is parked with candidates"
+            assert shape.noted_to <= self._woken_to, f"shape {shape.unit} read outside of a cycle"
             assert not shape.unread, f"shape {shape.unit} is parked before it read the log"
             for index in self._fitting(shape, list(range(len(self._agents)))):
                 unread = self._logged_at[index] >= shape.noted_to
