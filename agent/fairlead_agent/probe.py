@@ -12,6 +12,7 @@ from typing import Final
 
 import psutil
 
+from fairlead_agent.executor.recovery import boot_id
 from fairlead_proto.resources import CPUS, DISK, MEM, ResourceKinds, Vector
 
 MEMORY_RESERVE_DIVISOR: Final = 8
@@ -23,7 +24,6 @@ DISK_RESERVE_PERCENT: Final = 10
 """Of the file system, not offered: sandboxes of ended tasks are removed early when less than this is free."""
 
 _ROUND_BYTES: Final = 1024**2
-_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _CGROUP: Final = Path("/sys/fs/cgroup")
 
 
@@ -33,6 +33,7 @@ class Host:
 
     hostname: str
     boot_id: str
+    """Of its present run, or of the container's; empty where it cannot be read."""
     total: Vector
     """Before any override; custom kinds are zero."""
 
@@ -49,7 +50,7 @@ def probe_host(work_dir: Path, kinds: ResourceKinds) -> Host:
     total[DISK] = _disk_bytes(work_dir)
     return Host(
         hostname=socket.gethostname(),
-        boot_id=_BOOT_ID.read_text(encoding="ascii").strip(),
+        boot_id=boot_id(),
         total=tuple(total),
     )
 

@@ -7,6 +7,7 @@ import pytest
 
 from fairlead_agent import probe
 from fairlead_agent.config import AgentOptions, InvalidOption, kinds_of, settings_of
+from fairlead_agent.executor.recovery import boot_id
 from fairlead_proto.resources import CPUS, DISK, MEM, ResourceKinds
 
 
@@ -63,7 +64,7 @@ def test_probe_finds_something_of_everything(tmp_path: Path) -> None:
     host = probe.probe_host(tmp_path, ResourceKinds())
 
     assert host.hostname
-    assert len(host.boot_id) == 36
+    assert host.boot_id == boot_id()
     assert host.total[CPUS] >= 1
     assert host.total[MEM] > 0
     assert host.total[DISK] >= 0

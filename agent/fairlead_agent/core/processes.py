@@ -91,7 +91,7 @@ def end_process(step: Step, event: ProcessExited | ProcessStartFailed) -> None:
 
 
 def end_all_lost(step: Step) -> None:
-    """The host was restarted: no process of any task is left."""
-    message = "the agent's host was restarted"
+    """The host, or the container the agent is in, was restarted: no process of any task is left."""
+    message = "the agent's host or container was restarted"
     for task in list(step.state.live.values()):
         end_unseen(step, task, state=TaskState.LOST, reason=Reason.AGENT_RESTARTED, message=message)

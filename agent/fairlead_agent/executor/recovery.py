@@ -22,12 +22,18 @@ _ROUND_INTERVAL_S: Final = 0.01
 
 
 def boot_id() -> str:
-    """Give the identity of the host's present run; empty where it cannot be read."""
+    """Give the identity of the present run of the host, or of the container this is in; empty where it cannot be read.
+
+    A container that is started again has lost its processes as a host has that was booted, under a kernel that went on:
+    such runs differ by when their first process was started.
+    """
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
+            kernel_run = file.read().strip()
     except OSError:
         return ""
+    first = stat_of(1)
+    return f"{kernel_run}/{first.start_ticks}" if first is not None else kernel_run
 
 
 def end_leftovers(running: Sequence[Recorded], directories: Sequence[str]) -> int:

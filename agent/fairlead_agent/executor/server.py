@@ -380,8 +380,8 @@ def _prepared(paths: ExecutorPaths, settings: Mapping[str, Any]) -> tuple[Isolat
     journal = Journal(paths.journal)
     running = list(journal.running.values())
     is_same_boot = journal.boot_id == boot_id()
-    if is_same_boot:
-        end_leftovers(running, journal.directories)
+    # Pids of an earlier boot are somebody else's now. Groups of an earlier run of a container may still be there.
+    end_leftovers(running if is_same_boot else [], journal.directories)
     isolation = choose(
         settings["isolation"],
         parent=settings["cgroup_parent"],
@@ -391,7 +391,7 @@ def _prepared(paths: ExecutorPaths, settings: Mapping[str, Any]) -> tuple[Isolat
     why = (
         "the executor that ran it died, and what was left of it was killed"
         if is_same_boot
-        else "the host was restarted"
+        else "the host or container was restarted"
     )
     now_ms = int(time.time() * 1000)
     journal.open(boot_id=boot_id(), directories=list(isolation.directories))

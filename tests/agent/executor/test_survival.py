@@ -14,6 +14,7 @@ from fairlead_agent.executor.client import ExecutorClient, ExecutorFailed, Execu
 from fairlead_agent.executor.probe import share_name
 from fairlead_agent.executor.processes import is_running
 from fairlead_agent.executor.protocol import Exited
+from fairlead_agent.executor.recovery import boot_id
 from tests.agent.executor.conftest import Connect, executor_is_alive, key_of, until_gone
 
 pytestmark = pytest.mark.shell
@@ -134,7 +135,43 @@ async def test_tasks_recorded_before_a_reboot_are_reported_and_nothing_is_killed
     agent = await connect()
 
     (end,) = agent.client.hello.ended
-    assert end.message == "the host was restarted"
+    assert end.message == "the host or container was restarted"
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a namespace")
+async def test_restart_of_a_container_is_a_boot_of_its_own() -> None:
+    """A container's processes end with it, while the kernel and its boot id go on."""
+    script = "from fairlead_agent.executor.recovery import boot_id; print(boot_id()); print(boot_id())"
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", script]
+
+    runs = [await asyncio.to_thread(subprocess.check_output, command, text=True) for _ in range(2)]
+
+    boots = [boot_id(), *(line for run in runs for line in run.split())]
+    assert boots[1] == boots[2]
+    assert boots[3] == boots[4]
+    assert len(set(boots)) == 3
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a namespace")
+async def test_groups_left_by_an_earlier_run_of_the_container_are_not_in_the_way(
+    connect: Connect, isolation: str, tmp_path: Path
+) -> None:
+    if isolation == "none":
+        pytest.skip("makes no groups")
+    first = await connect(isolation)
+    await first.started(first.start("a", "sleep", "1000"))
+    os.kill(first.pid, signal.SIGKILL)
+    await first.lost()
+    journal = tmp_path / "executor" / "journal"
+    journal.write_text(journal.read_text().replace(boot_id(), "an earlier run"))
+
+    second = await connect(isolation)
+
+    assert second.client.hello.isolation == isolation
+    (end,) = second.client.hello.ended
+    assert end.message == "the host or container was restarted"
 
 
 async def test_unfinished_last_line_of_the_journal_is_dropped(connect: Connect, tmp_path: Path) -> None:
