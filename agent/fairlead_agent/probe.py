@@ -58,6 +58,10 @@ def probe_host(work_dir: Path, kinds: ResourceKinds) -> Host:
 def _cpus_milli(cgroup: Path) -> int:
     available = len(os.sched_getaffinity(0)) * 1000
     quota, _, period = _read(cgroup / "cpu.max").partition(" ")
+    if not quota:
+        # cgroup v1, where no limit is -1.
+        quota = _read(cgroup / "cpu" / "cpu.cfs_quota_us")
+        period = _read(cgroup / "cpu" / "cpu.cfs_period_us")
     if quota.isdigit() and period.isdigit():
         return max(1, min(available, int(quota) * 1000 // int(period)))
     return available
@@ -65,7 +69,7 @@ def _cpus_milli(cgroup: Path) -> int:
 
 def _memory_bytes(cgroup: Path) -> int:
     total = int(psutil.virtual_memory().total)
-    limit = _read(cgroup / "memory.max")
+    limit = _read(cgroup / "memory.max") or _read(cgroup / "memory" / "memory.limit_in_bytes")
     if limit.isdigit():
         total = min(total, int(limit))
     return _rounded(total - min(total // MEMORY_RESERVE_DIVISOR, MEMORY_RESERVE_BYTES_MAX))

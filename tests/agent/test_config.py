@@ -78,6 +78,30 @@ def test_limits_of_a_container_count(tmp_path: Path) -> None:
     assert probe._memory_bytes(tmp_path) == 224 * 1024**2
 
 
+def test_limits_of_a_container_under_cgroup_v1_count(tmp_path: Path) -> None:
+    for name, text in {
+        "cpu/cpu.cfs_quota_us": "150000",
+        "cpu/cpu.cfs_period_us": "200000",
+        "memory/memory.limit_in_bytes": str(256 * 1024**2),
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+
+    assert probe._cpus_milli(tmp_path) == 750
+    assert probe._memory_bytes(tmp_path) == 224 * 1024**2
+
+
+def test_group_without_limits_under_cgroup_v1_is_the_host(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+
+    assert probe._cpus_milli(tmp_path) % 1000 == 0
+    assert probe._memory_bytes(tmp_path) == probe._memory_bytes(tmp_path / "nothing")
+
+
 def test_group_without_limits_is_the_host(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "memory.max").write_text("max\n")
