@@ -21,8 +21,8 @@ def _expected_errors(master: str | None) -> Iterator[None]:
     """Turn what the simulator and the SDK raise into errors of one line."""
     from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
     from fairlead_sdk import errors as sdk_errors
-    from fairlead_sim.csv_rows import TraceError
-    from fairlead_sim.workload import WorkloadError
+    from fairlead_sim.workloads.csv_rows import TraceError
+    from fairlead_sim.workloads.workload import WorkloadError
 
     try:
         yield
@@ -43,7 +43,7 @@ def demo() -> int:
     The example of the paper on dominant resource fairness, live; then one small workload under DRF and under slots.
     Ends by itself in under two minutes and leaves nothing behind.
     """
-    from fairlead_sim.demo import run_demo
+    from fairlead_sim.demos.demo import run_demo
 
     with _expected_errors(None):
         return run_demo()
@@ -128,9 +128,9 @@ def replay(
     One framework for each user of the trace; each task sleeps for its run time, compressed by --speedup, with its
     demand scaled to the cluster. Prints how fair it was. Without --master a local cluster is started for it.
     """
-    from fairlead_sim.replay import ReplaySettings, run_replay
-    from fairlead_sim.traces import TraceOptions
-    from fairlead_sim.workload import Selection
+    from fairlead_sim.replaying.replay import ReplaySettings, run_replay
+    from fairlead_sim.workloads.traces import TraceOptions
+    from fairlead_sim.workloads.workload import Selection
 
     address = master or ctx.find_root().params["master"]
     if address is None and ctx.get_parameter_source("agents") is not ParameterSource.COMMANDLINE:

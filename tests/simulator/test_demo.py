@@ -3,14 +3,14 @@ import io
 import pytest
 from rich.console import Console
 
-from fairlead_sim.demo import comparison, print_comparison, shown_standing, standing_table
-from fairlead_sim.paper_example import Standing, describe
-from fairlead_sim.plan import plan_replay
-from fairlead_sim.records import RoleSample, RunRecord
-from fairlead_sim.replay import ReplayOutcome, resolve_policy
-from fairlead_sim.report import build_report
-from fairlead_sim.scaling import ScalingRule
-from fairlead_sim.workload import group_jobs
+from fairlead_sim.demos.demo import comparison, print_comparison, shown_standing, standing_table
+from fairlead_sim.demos.paper_example import Standing, describe
+from fairlead_sim.replaying.replay import ReplayOutcome, resolve_policy
+from fairlead_sim.reporting.records import RoleSample, RunRecord
+from fairlead_sim.reporting.report import build_report
+from fairlead_sim.workloads.plan import plan_replay
+from fairlead_sim.workloads.scaling import ScalingRule
+from fairlead_sim.workloads.workload import group_jobs
 from tests.simulator.workload_builders import GIB, a_bundle, a_job_record, a_task_record
 
 GB = 10**9

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from fairlead_cli.local_cluster import LocalCluster
-from fairlead_sim import paper_example
-from fairlead_sim.cluster_watch import ClusterWatch
-from fairlead_sim.demo import play_example
+from fairlead_sim.demos import paper_example
+from fairlead_sim.demos.demo import play_example
+from fairlead_sim.replaying.cluster_watch import ClusterWatch
 
 pytestmark = pytest.mark.shell
 

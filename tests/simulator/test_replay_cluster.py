@@ -12,10 +12,10 @@ from rich.console import Console
 
 from fairlead_cli.local_cluster import LocalCluster
 from fairlead_sdk.errors import Refused
-from fairlead_sim.cluster_watch import ClusterWatch
-from fairlead_sim.replay import ReplaySettings, as_document, replay
-from fairlead_sim.sample import SAMPLE, SAMPLE_NODES
-from fairlead_sim.workload import Selection
+from fairlead_sim.replaying.cluster_watch import ClusterWatch
+from fairlead_sim.replaying.replay import ReplaySettings, as_document, replay
+from fairlead_sim.workloads.sample import SAMPLE, SAMPLE_NODES
+from fairlead_sim.workloads.workload import Selection
 
 pytestmark = pytest.mark.shell
 

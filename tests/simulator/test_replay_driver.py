@@ -5,10 +5,10 @@ import pytest
 
 from fairlead_sdk.clock import sleep
 from fairlead_sdk.testing import VirtualClock
-from fairlead_sim.plan import PlannedTask, ReplayPlan, plan_replay
-from fairlead_sim.replay_driver import ReplayDriver, TaskOutcome
-from fairlead_sim.scaling import ScalingRule
-from fairlead_sim.workload import Bundle, group_jobs
+from fairlead_sim.replaying.replay_driver import ReplayDriver, TaskOutcome
+from fairlead_sim.workloads.plan import PlannedTask, ReplayPlan, plan_replay
+from fairlead_sim.workloads.scaling import ScalingRule
+from fairlead_sim.workloads.workload import Bundle, group_jobs
 from tests.simulator.workload_builders import GIB, a_bundle
 
 NODE = (4000, 8 * GIB, 0, 0)

@@ -8,13 +8,13 @@ import pytest
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk.errors import Infeasible
 from fairlead_sdk.testing import FakeMaster, Outcome
-from fairlead_sim.plan import ReplayPlan, plan_replay
-from fairlead_sim.records import JobRecord
-from fairlead_sim.replay_driver import ReplayDriver
-from fairlead_sim.replay_run import first_cause
-from fairlead_sim.scaling import ScalingRule
-from fairlead_sim.sleep_tasks import SleepRunner, sleep_task
-from fairlead_sim.workload import Bundle, group_jobs
+from fairlead_sim.replaying.replay_driver import ReplayDriver
+from fairlead_sim.replaying.replay_run import first_cause
+from fairlead_sim.replaying.sleep_tasks import SleepRunner, sleep_task
+from fairlead_sim.reporting.records import JobRecord
+from fairlead_sim.workloads.plan import ReplayPlan, plan_replay
+from fairlead_sim.workloads.scaling import ScalingRule
+from fairlead_sim.workloads.workload import Bundle, group_jobs
 from tests.simulator.workload_builders import GIB, a_bundle
 
 NODE = (4000, 8 * GIB, 0, 1000)

@@ -1,11 +1,11 @@
 import pytest
 
 from fairlead_proto.convert import read_id, read_role
-from fairlead_sim.plan import name_roles, plan_replay, slots_for_largest, slots_on_average
-from fairlead_sim.sample import SAMPLE, SAMPLE_NODES, nodes_text, sample_text
-from fairlead_sim.scaling import ScalingRule, reference_node
-from fairlead_sim.traces import Trace, read_nodes
-from fairlead_sim.workload import WorkloadError, group_jobs
+from fairlead_sim.workloads.plan import name_roles, plan_replay, slots_for_largest, slots_on_average
+from fairlead_sim.workloads.sample import SAMPLE, SAMPLE_NODES, nodes_text, sample_text
+from fairlead_sim.workloads.scaling import ScalingRule, reference_node
+from fairlead_sim.workloads.traces import Trace, read_nodes
+from fairlead_sim.workloads.workload import WorkloadError, group_jobs
 from tests.simulator.workload_builders import GIB, a_bundle
 
 NODE = (4000, 8 * GIB, 0, 0)

@@ -2,8 +2,8 @@ import io
 
 from rich.console import Console
 
-from fairlead_sim.replay_driver import ReplayProgress
-from fairlead_sim.replay_progress import describe, shown_progress
+from fairlead_sim.replaying.replay_driver import ReplayProgress
+from fairlead_sim.replaying.replay_progress import describe, shown_progress
 
 
 def a_progress(

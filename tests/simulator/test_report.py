@@ -3,11 +3,11 @@ import json
 import pytest
 from rich.console import Console
 
-from fairlead_sim.records import ClusterSample, RunRecord
-from fairlead_sim.report import build_report, percentile, spread, waits_by_size
-from fairlead_sim.report_table import percent, print_reports, seconds
-from fairlead_sim.shares import jain_index, sweep_shares
-from fairlead_sim.static_split import mean_completion_alone_ms
+from fairlead_sim.reporting.records import ClusterSample, RunRecord
+from fairlead_sim.reporting.report import build_report, percentile, spread, waits_by_size
+from fairlead_sim.reporting.report_table import percent, print_reports, seconds
+from fairlead_sim.reporting.shares import jain_index, sweep_shares
+from fairlead_sim.reporting.static_split import mean_completion_alone_ms
 from tests.simulator.workload_builders import GIB, a_job_record, a_run, a_task_record
 
 AGENTS = {"a0": (4000, 8 * GIB, 0, 0)}

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_sim.csv_rows import LINE_BYTES_MAX, TraceError
-from fairlead_sim.traces import Trace, TraceOptions, read_nodes
-from fairlead_sim.workload import Bundle, Selection
+from fairlead_sim.workloads.csv_rows import LINE_BYTES_MAX, TraceError
+from fairlead_sim.workloads.traces import Trace, TraceOptions, read_nodes
+from fairlead_sim.workloads.workload import Bundle, Selection
 
 HEADER = "submit_s,job_id,user_id,stage,n_tasks,cpus,mem_mb,gpus,duration_s"
 GOOD = "1.5,j1,ann,0,3,0.5,512,0.25,60"

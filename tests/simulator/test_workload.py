@@ -1,6 +1,6 @@
 import pytest
 
-from fairlead_sim.workload import JobChooser, Selection, WorkloadError, group_jobs
+from fairlead_sim.workloads.workload import JobChooser, Selection, WorkloadError, group_jobs
 from tests.simulator.workload_builders import a_bundle
 
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_proto.resources import Vector, fits
-from fairlead_sim.scaling import (
+from fairlead_sim.workloads.scaling import (
     LEAST,
     ScalingCounts,
     ScalingRule,
@@ -12,7 +12,7 @@ from fairlead_sim.scaling import (
     scale_demand,
     scale_duration_ms,
 )
-from fairlead_sim.workload import WorkloadError
+from fairlead_sim.workloads.workload import WorkloadError
 from tests.simulator.workload_builders import GIB, a_bundle
 
 AGENT = (4000, 8 * GIB, 0, 2000)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from fairlead_proto.resources import Vector
-from fairlead_sim.records import JobRecord, RunRecord, TaskRecord
-from fairlead_sim.workload import Bundle
+from fairlead_sim.reporting.records import JobRecord, RunRecord, TaskRecord
+from fairlead_sim.workloads.workload import Bundle
 
 GIB = 2**30
 

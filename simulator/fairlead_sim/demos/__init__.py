@@ -1,0 +1,1 @@
+"""Demonstrations that start a cluster of their own and end by themselves."""

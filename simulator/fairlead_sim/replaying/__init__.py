@@ -1,0 +1,1 @@
+"""Runs a planned workload as real tasks on a live cluster."""

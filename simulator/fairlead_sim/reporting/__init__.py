@@ -1,0 +1,1 @@
+"""What a run amounted to: records in, fairness report out."""

@@ -1,0 +1,1 @@
+"""Real and synthetic workloads: traces read as streams, selected, scaled to a cluster, planned."""

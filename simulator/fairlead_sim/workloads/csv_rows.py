@@ -1,0 +1,169 @@
+"""Rows of a CSV file with a header, plain or gzip, read one at a time, every fault named by its place.
+
+What is wrong with a file is said once and completely: file, line, column, what was expected, what came. Nothing is
+repaired or skipped here, because a number guessed from a broken row would end up in a result. Memory is bounded by one
+row whatever the file is: lines have a largest length, and nothing is kept.
+"""
+
+import contextlib
+import csv
+import gzip
+import io
+import math
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+LINE_BYTES_MAX: Final = 64 * 1024
+"""Rows of public traces have some hundred bytes. A longer line is another kind of file, and must not fill the memory."""
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+# Python's own float() also takes "1_000", "infinity" and blanks.
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+class TraceError(ValueError):
+    """A file that cannot be used; the message names file, line, column, what was expected and what came."""
+
+
+def bad_place(path: Path, line: int, column: str, expected: str, got: str) -> TraceError:
+    """The error for one place of a file. ``line`` counts from 1; 0 stands for the file as a whole."""
+    place = f"{path}:{line}" if line else str(path)
+    where = f"column {column}: " if column else ""
+    shown = got if len(got) <= 80 else got[:77] + "..."
+    return TraceError(f"{place}: {where}expected {expected}, got {shown}")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the file, with the names of its columns."""
+
+    path: Path
+    line: int
+    cells: dict[str, str]
+
+    def bad(self, column: str, expected: str, got: str | None = None) -> TraceError:
+        """The error for a cell of this row; without ``got`` the cell itself is quoted."""
+        return bad_place(
+            self.path, self.line, column, expected, repr(self.cells[column]) if got is None else got
+        )
+
+    def text(self, column: str) -> str:
+        """The cell without surrounding blanks; may be empty."""
+        return self.cells[column].strip()
+
+    def number(self, column: str, *, most: float, unit: str) -> float:
+        """The cell as a finite number from 0 to ``most``, both included.
+
+        Raises:
+            TraceError: empty, not a number, NaN or infinite, negative, or above ``most``.
+        """
+        text = self.text(column)
+        expected = f"a number of {unit} from 0 to {most:g}"
+        if _NUMBER.fullmatch(text) is None:
+            raise self.bad(column, expected)
+        value = float(text)
+        if not math.isfinite(value) or not 0 <= value <= most:
+            raise self.bad(column, expected)
+        return value
+
+    def whole(self, column: str, *, least: int, most: int, unit: str) -> int:
+        """The cell as a whole number from ``least`` to ``most``, both included; ``3.0`` is 3.
+
+        Raises:
+            TraceError: as ``number``, or with a fraction.
+        """
+        expected = f"a whole number of {unit} from {least} to {most}"
+        try:
+            value = self.number(column, most=most, unit=unit)
+        except TraceError:
+            raise self.bad(column, expected) from None
+        if value < least or value != int(value):
+            raise self.bad(column, expected)
+        return int(value)
+
+
+def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
+    """The rows after the header, in the order of the file. Blank lines are passed over.
+
+    Args:
+        path: A CSV file in UTF-8; gzip if its name ends in .gz or it begins as gzip does.
+        required: Columns the header must have; more are kept.
+
+    Raises:
+        TraceError: unreadable, empty, not gzip though named so, cut off, not UTF-8, a header without a required column,
+            a row with too few or too many cells, a line beyond ``LINE_BYTES_MAX``.
+    """
+    try:
+        with _open(path) as lines:
+            yield from _rows(path, _bounded(path, lines), required)
+    except OSError as error:
+        raise bad_place(path, 0, "", "a file that can be read", error.strerror or str(error)) from None
+
+
+def _rows(path: Path, lines: Iterator[str], required: Sequence[str]) -> Iterator[Row]:
+    reader = csv.reader(lines, strict=True)
+    try:
+        names = _header(path, next(reader, None), required)
+        for cells in reader:
+            if cells:
+                yield Row(path, reader.line_num, _named(path, reader.line_num, names, cells))
+    except csv.Error as error:
+        raise bad_place(
+            path, reader.line_num, "", "comma-separated values", f"a line that is not: {error}"
+        ) from None
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[io.BufferedIOBase]:
+    with path.open("rb") as raw:
+        magic = raw.read(2)
+        raw.seek(0)
+        if not magic:
+            raise bad_place(path, 0, "", "a header and rows", "an empty file")
+        if magic != _GZIP_MAGIC:
+            if path.suffix == ".gz":
+                raise bad_place(
+                    path, 0, "", "gzip, as the name says", "a file that does not begin as gzip does"
+                )
+            yield raw
+            return
+        with gzip.GzipFile(fileobj=raw, mode="rb") as plain:
+            yield plain
+
+
+def _bounded(path: Path, lines: io.BufferedIOBase) -> Iterator[str]:
+    number = 1
+    try:
+        while data := lines.readline(LINE_BYTES_MAX + 1):
+            if len(data) > LINE_BYTES_MAX:
+                raise bad_place(path, number, "", f"a line of at most {LINE_BYTES_MAX} bytes", "a longer one")
+            # Some spreadsheets put a byte order mark before the first name.
+            yield data.decode("utf-8-sig" if number == 1 else "utf-8")
+            number += 1
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        got = f"one that breaks off or is damaged here ({error})"
+        raise bad_place(path, number, "", "a whole gzip file", got) from None
+    except UnicodeDecodeError as error:
+        raise bad_place(path, number, "", "text in UTF-8", f"byte {error.object[error.start]:#04x}") from None
+
+
+def _header(path: Path, names: list[str] | None, required: Sequence[str]) -> list[str]:
+    names = [name.strip() for name in names or []]
+    if not any(names):
+        raise bad_place(path, 1, "", "a header and rows", "no header")
+    missing = [name for name in required if name not in names]
+    if missing:
+        raise bad_place(path, 1, "", f"a header with {', '.join(missing)}", ",".join(names))
+    if len(set(names)) != len(names):
+        raise bad_place(path, 1, "", "each column once", ",".join(names))
+    return names
+
+
+def _named(path: Path, line: int, names: list[str], cells: list[str]) -> dict[str, str]:
+    if len(cells) != len(names):
+        raise bad_place(path, line, "", f"{len(names)} cells as in the header", f"{len(cells)}")
+    return dict(zip(names, cells, strict=True))
