@@ -106,7 +106,7 @@ class _Session:
                     else:
                         self._take(message)
         except InvalidFieldError as error:
-            self._send(EndAgentSession(session=self.number, code=RefusalCode.INVALID, detail=str(error)))
+            self._send([EndAgentSession(session=self.number, code=RefusalCode.INVALID, detail=str(error))])
 
     def _take(self, message: pb.AgentMessage) -> None:
         match message.WhichOneof("message"):
@@ -138,19 +138,20 @@ class _Session:
         finally:
             del self._questions[number]
 
-    def _send(self, action: Action) -> None:
+    def _send(self, orders: list[Action]) -> None:
         master = self._runner.machine.master
-        self.outbox.put(
-            agent_wire.write_action(
-                action,  # type: ignore[arg-type]  # the runner routes only actions of this session here
-                self._kinds,
-                epoch=master.epoch,
-                heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
-            )
+        messages = agent_wire.write_actions(
+            orders,  # type: ignore[arg-type]  # the runner routes only actions of this session here
+            self._kinds,
+            epoch=master.epoch,
+            heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
         )
-        if isinstance(action, ConfirmAgent):
-            self._log = log.bind(agent_id=action.agent_id)
-            self._log.info("agent.registered", session=self.number)
-        elif isinstance(action, EndAgentSession):
-            self._log.warning("agent.session_ended", code=action.code.value, detail=action.detail)
-            self.outbox.close()
+        for message in messages:
+            self.outbox.put(message)
+        for order in orders:
+            if isinstance(order, ConfirmAgent):
+                self._log = log.bind(agent_id=order.agent_id)
+                self._log.info("agent.registered", session=self.number)
+            elif isinstance(order, EndAgentSession):
+                self._log.warning("agent.session_ended", code=order.code.value, detail=order.detail)
+                self.outbox.close()

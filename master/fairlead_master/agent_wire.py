@@ -1,14 +1,19 @@
 """Between agent messages and the core's events and actions."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from fairlead_master.core import actions, events
+from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_proto import convert
 from fairlead_proto.convert import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2 as pb
 
+_AllButAcknowledgements = (
+    actions.ConfirmAgent | actions.LaunchTasks | actions.KillTask | actions.EndAgentSession
+)
 _REFUSALS: Final = {code: f"REFUSAL_CODE_{code.value}" for code in actions.RefusalCode}
 """Enum fields take the names of their values."""
 
@@ -66,10 +71,36 @@ def read_heartbeat(session: int, message: pb.AgentHeartbeat, kinds: ResourceKind
     )
 
 
-def write_action(
-    action: actions.ToAgent, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+def write_actions(
+    orders: Sequence[actions.ToAgent], kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+) -> list[pb.MasterMessage]:
+    """The messages of actions for one agent, in their order; acknowledgements that follow one another share one."""
+    messages: list[pb.MasterMessage] = []
+    room = 0
+    items: Any = None
+    for action in orders:
+        if not isinstance(action, actions.AcknowledgeStatuses):
+            room = 0
+            message = _write_action(action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
+            messages.append(message)
+            continue
+        if room < len(action.items):
+            message = pb.MasterMessage()
+            messages.append(message)
+            items = message.acknowledge.items
+            room = RECORDS_PER_ACTION_MAX
+        room -= len(action.items)
+        for framework_id, task_id, sequence in action.items:
+            item = items.add()
+            item.framework_id = framework_id
+            item.task_id = task_id
+            item.sequence = sequence
+    return messages
+
+
+def _write_action(
+    action: _AllButAcknowledgements, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
 ) -> pb.MasterMessage:
-    """The message of an action for an agent."""
     match action:
         case actions.LaunchTasks():
             # Parts are written where they belong: giving a message to another one's constructor copies it.
@@ -80,15 +111,6 @@ def write_action(
                 launch.framework_id = action.framework_id
                 launch.role = action.role
                 convert.fill_task(launch.task, task, kinds)
-            return message
-        case actions.AcknowledgeStatuses():
-            message = pb.MasterMessage()
-            items = message.acknowledge.items
-            for framework_id, task_id, sequence in action.items:
-                item = items.add()
-                item.framework_id = framework_id
-                item.task_id = task_id
-                item.sequence = sequence
             return message
         case actions.KillTask():
             kill = pb.KillTask(

@@ -94,21 +94,23 @@ class _Session:
             self._log.warning("framework.call_invalid", session=self.number, detail=str(error))
             self.outbox.put(framework_wire.write_invalid(call, error))
 
-    def _send(self, action: Action) -> None:
+    def _send(self, orders: list[Action]) -> None:
         master = self._runner.machine.master
-        message = framework_wire.write_action(
-            action,  # type: ignore[arg-type]  # the runner routes only actions of this session here
+        messages = framework_wire.write_actions(
+            orders,  # type: ignore[arg-type]  # the runner routes only actions of this session here
             self._kinds,
             epoch=master.epoch,
             heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
         )
-        self.outbox.put(message)
-        if isinstance(action, WelcomeFramework):
-            self._log = log.bind(framework_id=action.framework_id)
-            self._log.info("framework.connected", session=self.number, role=action.role)
-        elif isinstance(action, EndFrameworkSession):
-            self._log.warning("framework.session_ended", code=action.code.value, detail=action.detail)
-            self.outbox.close()
+        for message in messages:
+            self.outbox.put(message)
+        for order in orders:
+            if isinstance(order, WelcomeFramework):
+                self._log = log.bind(framework_id=order.framework_id)
+                self._log.info("framework.connected", session=self.number, role=order.role)
+            elif isinstance(order, EndFrameworkSession):
+                self._log.warning("framework.session_ended", code=order.code.value, detail=order.detail)
+                self.outbox.close()
 
     def _end(self, code: ErrorCode, detail: str) -> None:
-        self._send(actions.EndFrameworkSession(session=self.number, code=code, detail=detail))
+        self._send([actions.EndFrameworkSession(session=self.number, code=code, detail=detail)])

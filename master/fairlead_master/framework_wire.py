@@ -1,9 +1,10 @@
 """Between framework messages and the core's events and actions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fairlead_master.core import actions, events
+from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_proto import convert, limits
 from fairlead_proto.convert import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
@@ -20,6 +21,16 @@ _SCOPES: Final = {
 _CALL_CODES: Final = {code: f"CALL_CODE_{code.value}" for code in actions.CallCode}
 _ERROR_CODES: Final = {code: f"ERROR_CODE_{code.value}" for code in actions.ErrorCode}
 _REJECTIONS: Final = {code: pb.Rejection.Value(f"REJECTION_{code.value}") for code in actions.Rejection}
+_AllButStatuses = (
+    actions.WelcomeFramework
+    | actions.AnswerCall
+    | actions.AnswerAccept
+    | actions.SendOffers
+    | actions.RescindOffers
+    | actions.FinishReconciliation
+    | actions.AnnounceAgentGone
+    | actions.EndFrameworkSession
+)
 _ATTRIBUTES_OF_OUR_OWN: Final = ("hostname", "agent_id")
 
 
@@ -155,18 +166,37 @@ def write_invalid(call: pb.FrameworkCall, error: InvalidFieldError) -> pb.Framew
     )
 
 
-def write_action(
-    action: actions.ToFramework, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
-) -> pb.FrameworkEvent:
-    """The event message of an action for a framework."""
-    match action:
-        case actions.ForwardStatuses():
-            # Parts are written where they belong: giving a message to another one's constructor copies it.
+def write_actions(
+    orders: Sequence[actions.ToFramework], kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+) -> list[pb.FrameworkEvent]:
+    """The event messages of actions for one framework, in their order; statuses that follow one another share one."""
+    events: list[pb.FrameworkEvent] = []
+    room = 0
+    statuses: Any = None
+    for action in orders:
+        if not isinstance(action, actions.ForwardStatuses):
+            room = 0
+            event = _write_action(action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
+            events.append(event)
+            continue
+        if room < len(action.statuses):
             event = pb.FrameworkEvent()
+            events.append(event)
             statuses = event.statuses.statuses
-            for status in action.statuses:
-                convert.fill_status(statuses.add(), status)
-            return event
+            room = RECORDS_PER_ACTION_MAX
+        room -= len(action.statuses)
+        for status in action.statuses:
+            convert.fill_status(statuses.add(), status)
+    return events
+
+
+# Parts are written where they belong: giving a message to another one's constructor copies it.
+
+
+def _write_action(
+    action: _AllButStatuses, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+) -> pb.FrameworkEvent:
+    match action:
         case actions.AnswerAccept():
             return _write_accept_result(action)
         case actions.SendOffers():

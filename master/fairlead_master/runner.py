@@ -35,7 +35,8 @@ _DURABLE: Final = frozenset(
     }
 )
 
-Send = Callable[[Action], None]
+Send = Callable[[list[Action]], None]
+"""Takes the actions of one turn that are addressed to a session, in their order."""
 
 
 class Clock:
@@ -68,6 +69,8 @@ class Runner:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._send: dict[int, Send] = {}
+        self._outgoing: dict[int, list[Action]] = {}
+        """By session, what the turn under way has for it: told at once, it needs few messages."""
         self._sessions_made = 0
         self._requests: dict[int, asyncio.Future[AnswerOperator]] = {}
         self._requests_made = 0
@@ -83,7 +86,7 @@ class Runner:
     # --- sessions ------------------------------------------------------------------------------------------------
 
     def open_session(self, send: Send) -> int:
-        """A new session number; ``send`` takes the actions addressed to it."""
+        """A new session number; ``send`` takes the actions addressed to it, once a turn."""
         self._sessions_made += 1
         self._send[self._sessions_made] = send
         return self._sessions_made
@@ -136,6 +139,7 @@ class Runner:
             self._step(Ticked(), now_ms)
             deadline_ms = machine.next_deadline_ms(now_ms)
         self._set_timer(deadline_ms, now_ms)
+        self._deliver()
         if machine.master.version != version:
             for wake in tuple(self._watchers.values()):
                 wake()
@@ -170,7 +174,7 @@ class Runner:
     def _emit(self, orders: list[Action]) -> None:
         if self._held is not None:
             self._held.extend(orders)
-        elif self._registry is not None and any(type(order) in _DURABLE for order in orders):
+        elif self._registry is not None and not _DURABLE.isdisjoint(map(type, orders)):
             self._held = orders
             self._commit_task = self._loop.create_task(self._commit())
         else:
@@ -190,6 +194,7 @@ class Runner:
                         self.failed.set_exception(error)
                     return
             self._dispatch(orders)
+            self._deliver()
         self._held = None
 
     def _dispatch(self, orders: list[Action]) -> None:
@@ -199,9 +204,19 @@ class Runner:
                 if future is not None and not future.done():
                     future.set_result(order)
             elif type(order) not in _DURABLE:
-                send = self._send.get(order.session)  # type: ignore[union-attr]  # durable ones are excluded above
-                if send is not None:
-                    send(order)
+                session: int = order.session  # type: ignore[union-attr]  # durable ones are excluded above
+                waiting = self._outgoing.get(session)
+                if waiting is None:
+                    self._outgoing[session] = [order]
+                else:
+                    waiting.append(order)
+
+    def _deliver(self) -> None:
+        outgoing, self._outgoing = self._outgoing, {}
+        for session, orders in outgoing.items():
+            send = self._send.get(session)
+            if send is not None:
+                send(orders)
 
     # --- watchers ------------------------------------------------------------------------------------------------
 
