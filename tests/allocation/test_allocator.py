@@ -444,3 +444,23 @@ def test_the_same_facts_give_the_same_grants() -> None:
 
     assert history() == history()
     assert KINDS.zero == (0, 0, 0, 0)
+
+
+def test_the_gain_log_stays_short_however_long_the_cluster_runs() -> None:
+    allocator = an_allocator()
+    for number in range(5):
+        add_agent(allocator, f"h{number}", HOST)
+    add_framework(allocator, "f", ONE, 100_000)
+    add_framework(allocator, "large", cpus_and_mem(2, 2), 3)
+    add_framework(allocator, "late", cpus_and_mem(4, 4), 1)
+    running = []
+    for now_ms in range(3_000):
+        for grant in allocator.cycle(now_ms):
+            launch(allocator, grant)
+            running += [(grant.framework_id, grant.agent_id, grant.unit)] * grant.units
+        allocator.release(*running.pop(now_ms * 7 % len(running)))
+        if now_ms % 100 == 0:
+            allocator.check()
+
+    assert len(allocator._search._log) <= 2 * 5 + 1_024 + 1
+    assert allocator.counters.decisions > 3_000
