@@ -11,6 +11,7 @@ from typing import Final
 
 from fairlead_proto import limits
 from fairlead_proto.ids import DEFAULT_ROLE, AgentId, ClassId, FrameworkId, Role, TaskId
+from fairlead_proto.patterns import fault_in
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import (
@@ -228,10 +229,11 @@ def _check_command(field: str, command: tuple[str, ...]) -> None:
     if not command or not command[0]:
         raise InvalidFieldError(f"{field}.command: expected at least one word, got none")
     words = "".join(command)
+    size = len(words) if words.isascii() else len(words.encode())
     if "\0" in words:
         raise InvalidFieldError(f"{field}.command: expected no NUL byte")
-    if len(words) > limits.COMMAND_BYTES_MAX:
-        raise _refuse(f"{field}.command", f"at most {limits.COMMAND_BYTES_MAX} bytes", len(words))
+    if size > limits.COMMAND_BYTES_MAX:
+        raise _refuse(f"{field}.command", f"at most {limits.COMMAND_BYTES_MAX} bytes", size)
 
 
 def _read_unit(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -> Vector:
@@ -244,7 +246,10 @@ def _read_unit(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -
 
 def _read_environment(field: str, message: Mapping[str, str]) -> dict[str, str]:
     environment = dict(message)
-    if sum(len(name) + len(value) for name, value in environment.items()) > limits.ENVIRONMENT_BYTES_MAX:
+    if (
+        sum(len(name.encode()) + len(value.encode()) for name, value in environment.items())
+        > limits.ENVIRONMENT_BYTES_MAX
+    ):
         raise InvalidFieldError(f"{field}.environment: expected at most {limits.ENVIRONMENT_BYTES_MAX} bytes")
     for name, value in environment.items():
         if _VARIABLE.fullmatch(name) is None or "\0" in value:
@@ -459,10 +464,8 @@ def _check_pattern(field: str, values: tuple[str, ...]) -> None:
         raise _refuse(
             f"{field}.values", f"one pattern of at most {limits.PATTERN_LENGTH_MAX} characters", list(values)
         )
-    try:
-        re.compile(values[0])
-    except re.error as error:
-        raise _refuse(f"{field}.values", f"a regular expression ({error})", values[0]) from None
+    if fault := fault_in(values[0]):
+        raise _refuse(f"{field}.values", fault, values[0])
 
 
 def write_constraint(constraint: Constraint) -> types_pb2.Constraint:
