@@ -36,6 +36,9 @@ from fairlead_sdk.task import Task, TaskResult
 MISFITS_MAX: Final = 10
 """Times a task may be found not to fit an offer made for it. Once is a race; ten times is a disagreement about amounts."""
 
+GIVEN_UP_KEPT: Final = 10_000
+"""Attempts that were given up as lost and remembered, in case an agent turns up with one that still runs."""
+
 INFEASIBLE_PATIENCE_MS: Final = 60_000
 """How long a demand that could be met before may be refused as infeasible: its only agent may be restarting."""
 
@@ -153,6 +156,7 @@ class Workload:
         self._jobs: dict[str, _Job] = {}
         self._by_attempt: dict[str, _Job] = {}
         self._unreachable: dict[str, _Job] = {}
+        self._given_up: dict[str, None] = {}
         self._refusals = _Refusals()
         self._demand_changed = False
 
@@ -305,6 +309,9 @@ class Workload:
 
     def _on_status(self, status: TaskStatus, now_ms: int) -> list[Action]:
         job = self._by_attempt.get(status.task_id)
+        if job is None and status.task_id in self._given_up and not is_terminal(status.state):
+            # Its agent was away over a master's restart, and what it still runs has been replaced.
+            return [EndTasks((status.task_id,))] if status.state is not TaskState.KILLING else []
         if job is None or job.phase is Phase.WAITING:
             return []
         came_back = job.unreachable_until_ms is not None
@@ -364,6 +371,8 @@ class Workload:
         self._forget_unreachable(job)
         is_loss = status.state in RETRIABLE or status.state is TaskState.UNREACHABLE
         is_failure = status.state is TaskState.FAILED
+        if is_loss:
+            self._give_up(job.attempt_id)
         left = job.retries_left if is_loss else job.failures_left if is_failure else 0
         if job.kill_wanted or not left:
             return [self._end_with(job, status)]
@@ -380,6 +389,11 @@ class Workload:
         self._by_attempt[job.attempt_id] = job
         self._wait(job, again=True)
         return [JobMoved(job.job_id, is_running=False, is_retry=True)] if was_running else []
+
+    def _give_up(self, attempt_id: str) -> None:
+        self._given_up[attempt_id] = None
+        if len(self._given_up) > GIVEN_UP_KEPT:
+            del self._given_up[next(iter(self._given_up))]
 
     def _end_killed(self, job: _Job) -> JobEnded:
         view = _Ending(
