@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_master.allocation import placement, policies
 from fairlead_master.allocation.api import AllocationError, AllocationSettings, Policy, Weight
-from fairlead_master.allocation.ranking import Ranking
+from fairlead_master.allocation.ranking import Ranked, Ranking
 from fairlead_proto.ids import AgentId, Role
 from tests.allocation.builders import (
     KINDS,
@@ -171,8 +171,9 @@ def test_a_decision_compares_at_most_two_log_n_and_two_times(accounts: int) -> N
     """Not timed but counted: the served head is brought down by one replacement."""
     ranking = Ranking()
     rng = random.Random(accounts)
-    ranked = {str(n): ranking.add(str(n), CountedKey(rng.random())) for n in range(accounts)}
+    ranked = {str(n): Ranked(str(n), CountedKey(rng.random())) for n in range(accounts)}
     for account in ranked.values():
+        ranking.add(account)
         ranking.activate(account)
     ranking.first()
     bound = 2 * math.log2(accounts) + 2
@@ -228,7 +229,9 @@ def test_releases_and_rests_keep_the_index_small_and_right(name: str) -> None:
 
 def test_the_heap_stays_within_twice_the_active_accounts() -> None:
     ranking = Ranking()
-    account, other = ranking.add("a", 1.0), ranking.add("b", 2.0)
+    account, other = Ranked("a", 1.0), Ranked("b", 2.0)
+    ranking.add(account)
+    ranking.add(other)
     ranking.activate(other)
     for step in range(1_000):
         ranking.activate(account)

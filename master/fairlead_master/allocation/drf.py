@@ -32,11 +32,11 @@ def dominant_share(used: Vector, by: Divisors) -> float:
     return share
 
 
-class _Account:
-    __slots__ = ("divisors", "ranked", "used", "weight")
+class _Account(Ranked):
+    __slots__ = ("divisors", "used", "weight")
 
-    def __init__(self, ranked: Ranked, weight: Weight, used: Vector, by: Divisors) -> None:
-        self.ranked = ranked
+    def __init__(self, name: str, weight: Weight, used: Vector, by: Divisors) -> None:
+        super().__init__(name, dominant_share(used, by))
         self.weight = weight
         self.used = used
         self.divisors = by
@@ -51,56 +51,60 @@ class DominantResourceFairness:
         self._ranking = Ranking()
         self._accounts: dict[str, _Account] = {}
         self._capacity: Vector = ()
+        self._shared: dict[float, Divisors] = {}
+        """The divisors of each single-number weight: most accounts have one of a few weights, and share them."""
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:  # noqa: ARG002 - the interface of all policies
         """Every share changes, so this is O(n)."""
         self._capacity = capacity
+        self._shared = {}
         for state in self._accounts.values():
-            state.divisors = divisors(capacity, state.weight)
-            state.ranked.key = dominant_share(state.used, state.divisors)
+            state.divisors = self._divisors(state.weight)
+            state.key = dominant_share(state.used, state.divisors)
         self._ranking.rebuild()
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:  # noqa: ARG002 - see above
         """A new account, resting."""
-        by = divisors(self._capacity or (0,) * len(charged), weight)
-        ranked = self._ranking.add(account, dominant_share(charged, by))
-        self._accounts[account] = _Account(ranked, weight, charged, by)
+        self._capacity = self._capacity or (0,) * len(charged)
+        by = self._divisors(weight)
+        self._accounts[account] = state = _Account(account, weight, charged, by)
+        self._ranking.add(state)
 
     def remove(self, account: str) -> None:
         """Forget an account."""
-        self._ranking.deactivate(self._accounts.pop(account).ranked)
+        self._ranking.deactivate(self._accounts.pop(account))
 
     def set_weight(self, account: str, weight: Weight) -> None:
         """The account's weight from now on."""
         state = self._accounts[account]
         state.weight = weight
-        state.divisors = divisors(self._capacity or (0,) * len(state.used), weight)
-        self._ranking.rekey(state.ranked, dominant_share(state.used, state.divisors))
+        state.divisors = self._divisors(weight)
+        self._ranking.rekey(state, dominant_share(state.used, state.divisors))
 
     def charge(self, account: str, unit: Vector, units: int) -> float:
         """The account got ``units`` more of ``unit``; gives its key after that."""
         state = self._accounts[account]
         state.used = used = tuple(map(add, state.used, unit if units == 1 else scale(unit, units)))
         key: float = max(map(truediv, used, state.divisors))  # dominant_share, without the call
-        self._ranking.rekey(state.ranked, key)
+        self._ranking.rekey(state, key)
         return key
 
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
         state = self._accounts[account]
         state.used = tuple(map(sub, state.used, unit if units == 1 else scale(unit, units)))
-        self._ranking.rekey(state.ranked, dominant_share(state.used, state.divisors))
+        self._ranking.rekey(state, dominant_share(state.used, state.divisors))
 
     def begin_waiting(self, account: str) -> None:
         """Without effect: shares do not depend on who waited first."""
 
     def activate(self, account: str) -> None:
         """The account takes part in ``first``."""
-        self._ranking.activate(self._accounts[account].ranked)
+        self._ranking.activate(self._accounts[account])
 
     def deactivate(self, account: str) -> None:
         """The account rests."""
-        self._ranking.deactivate(self._accounts[account].ranked)
+        self._ranking.deactivate(self._accounts[account])
 
     def first(self) -> str | None:
         """The active account with the smallest weighted dominant share."""
@@ -108,4 +112,11 @@ class DominantResourceFairness:
 
     def key(self, account: str) -> float:
         """The account's weighted dominant share."""
-        return self._accounts[account].ranked.key
+        return self._accounts[account].key
+
+    def _divisors(self, weight: Weight) -> Divisors:
+        if weight.by_resource is not None:
+            return divisors(self._capacity, weight)
+        if weight.default not in self._shared:
+            self._shared[weight.default] = divisors(self._capacity, weight)
+        return self._shared[weight.default]

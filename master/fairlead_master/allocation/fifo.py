@@ -26,7 +26,8 @@ class FirstComeFirstServed:
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:  # noqa: ARG002 - order is all
         """A new account, resting, at the front of the queue until it begins to wait."""
-        self._accounts[account] = self._ranking.add(account, 0.0)
+        self._accounts[account] = ranked = Ranked(account, 0.0)
+        self._ranking.add(ranked)
 
     def remove(self, account: str) -> None:
         """Forget an account."""

@@ -17,13 +17,17 @@ _COMPACT_SLACK: Final = 16
 
 
 class Ranked:
-    """An account in a ranking. ``key`` is read by the policy; everything else belongs to ``Ranking``."""
+    """An account in a ranking. ``key`` is read by the policy; everything else belongs to ``Ranking``.
+
+    Policies extend it by what they know of an account: one object instead of two for each account is one miss of the
+    cache less for each decision, which at 100,000 accounts is what decisions are made of.
+    """
 
     __slots__ = ("arrival", "entry", "key", "name")
 
-    def __init__(self, name: str, arrival: int, key: float) -> None:
+    def __init__(self, name: str, key: float) -> None:
         self.name = name
-        self.arrival = arrival
+        self.arrival = 0
         self.key = key
         self.entry: _Entry | None = None
 
@@ -39,10 +43,10 @@ class Ranking:
         self._active_count = 0
         self._arrivals = 0
 
-    def add(self, name: str, key: float) -> Ranked:
+    def add(self, ranked: Ranked) -> None:
         """A new account, resting. Arrival numbers are unique, so that no comparison ever reaches the account itself."""
         self._arrivals += 1
-        return Ranked(name, self._arrivals, key)
+        ranked.arrival = self._arrivals
 
     def activate(self, ranked: Ranked) -> None:
         """Let the account take part. Repeats are harmless."""

@@ -18,11 +18,11 @@ SLOTS_MAX: Final = 1_000
 """Slots of one agent. More tasks than that on one host is a mistyped number, not a cluster."""
 
 
-class _Account:
-    __slots__ = ("ranked", "slots", "weight")
+class _Account(Ranked):
+    __slots__ = ("slots", "weight")
 
-    def __init__(self, ranked: Ranked, weight: float, slots: int) -> None:
-        self.ranked = ranked
+    def __init__(self, name: str, weight: float, slots: int) -> None:
+        super().__init__(name, slots / weight)
         self.weight = weight
         self.slots = slots
 
@@ -41,25 +41,25 @@ class SlotFairness:
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:  # noqa: ARG002 - only units count
         """A new account, resting."""
-        ranked = self._ranking.add(account, units / weight.default)
-        self._accounts[account] = _Account(ranked, weight.default, units)
+        self._accounts[account] = state = _Account(account, weight.default, units)
+        self._ranking.add(state)
 
     def remove(self, account: str) -> None:
         """Forget an account."""
-        self._ranking.deactivate(self._accounts.pop(account).ranked)
+        self._ranking.deactivate(self._accounts.pop(account))
 
     def set_weight(self, account: str, weight: Weight) -> None:
         """The account's weight from now on."""
         state = self._accounts[account]
         state.weight = weight.default
-        self._ranking.rekey(state.ranked, state.slots / state.weight)
+        self._ranking.rekey(state, state.slots / state.weight)
 
     def charge(self, account: str, unit: Vector, units: int) -> float:  # noqa: ARG002 - a slot is a slot
         """The account got ``units`` more slots; gives its key after that."""
         state = self._accounts[account]
         state.slots += units
         key = state.slots / state.weight
-        self._ranking.rekey(state.ranked, key)
+        self._ranking.rekey(state, key)
         return key
 
     def release(self, account: str, unit: Vector, units: int) -> None:
@@ -71,11 +71,11 @@ class SlotFairness:
 
     def activate(self, account: str) -> None:
         """The account takes part in ``first``."""
-        self._ranking.activate(self._accounts[account].ranked)
+        self._ranking.activate(self._accounts[account])
 
     def deactivate(self, account: str) -> None:
         """The account rests."""
-        self._ranking.deactivate(self._accounts[account].ranked)
+        self._ranking.deactivate(self._accounts[account])
 
     def first(self) -> str | None:
         """The active account with the fewest slots for its weight."""
@@ -83,4 +83,4 @@ class SlotFairness:
 
     def key(self, account: str) -> float:
         """Slots held over the weight."""
-        return self._accounts[account].ranked.key
+        return self._accounts[account].key

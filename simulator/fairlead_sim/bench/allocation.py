@@ -214,16 +214,7 @@ def _churn_row(seed: int, agents: int, frameworks: int) -> Row:
         granted = allocator.counters.decisions - before
         if granted and best_of_this / granted < best:
             best, units = best_of_this / granted, granted
-        for grant in grants:
-            allocator.settle(
-                grant.framework_id,
-                grant.agent_id,
-                grant.class_id,
-                grant.unit,
-                grant.units,
-                [grant.unit] * grant.units,
-            )
-            tasks += [(grant.framework_id, grant.agent_id, grant.unit)] * grant.units
+        tasks += _launch(allocator, grants)
     name = f"cycle on a full cluster, {agents} agents x {frameworks} frameworks, {units} units"
     floor_ms = _decision_floor_us(seed, frameworks) * units / 1e3
     return Row(name=name, value=best * units * 1e3, unit="ms", target=_cycle_target(units), floor=floor_ms)
@@ -286,14 +277,15 @@ def _fill(allocator: Allocator) -> list[Task]:
     """Launch until nothing fits; gives the tasks."""
     tasks: list[Task] = []
     while allocator.needs_cycle:
-        for grant in allocator.cycle(0):
-            allocator.settle(
-                grant.framework_id,
-                grant.agent_id,
-                grant.class_id,
-                grant.unit,
-                grant.units,
-                [grant.unit] * grant.units,
-            )
-            tasks += [(grant.framework_id, grant.agent_id, grant.unit)] * grant.units
+        tasks += _launch(allocator, allocator.cycle(0))
     return tasks
+
+
+def _launch(allocator: Allocator, grants: list[Grant]) -> list[Task]:
+    """Take every offer with tasks of its unit."""
+    for grant in grants:
+        launched = [grant.unit] * grant.units
+        allocator.settle(
+            grant.framework_id, grant.agent_id, grant.class_id, grant.unit, grant.units, launched
+        )
+    return [(grant.framework_id, grant.agent_id, grant.unit) for grant in grants for _ in range(grant.units)]
