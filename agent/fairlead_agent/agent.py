@@ -75,7 +75,8 @@ class Agent:
             options.master,
             kinds=self._kinds,
             feed=self._runner.feed,
-            on_file_request=lambda request: self._runner.after(lambda: self._files.request(request)),
+            on_file_request=self._request_file,
+            on_end=self._files.forget,
             random=random.random,
             log=log,
         )
@@ -201,6 +202,16 @@ class Agent:
         self._log.info("sandboxes.removed", removed_count=len(keys) - len(failures))
         for failure in failures:
             self._log.warning("sandbox.removal_failed", detail=failure)
+
+    def _request_file(self, request: agent_pb2.FileRequest) -> None:
+        ended_count = self._session.ended_count
+
+        def begin() -> None:
+            # The session it was asked in may have ended while it waited for its turn.
+            if self._session.ended_count == ended_count:
+                self._files.request(request)
+
+        self._runner.after(begin)
 
     def _reply(self, chunk: agent_pb2.FileChunk) -> None:
         self._session.send([agent_pb2.AgentMessage(file_chunk=chunk)])

@@ -68,6 +68,11 @@ class FileServer:
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
 
+    def forget(self) -> None:
+        """Answer none of the requests begun so far: who made them is gone, and the next one counts from 1 again."""
+        for task in list(self._requests):
+            task.cancel()
+
     def wake(self) -> None:
         """Have every waiting request look again: something may have changed."""
         if self._waiting_count:
@@ -82,8 +87,7 @@ class FileServer:
                 await asyncio.sleep(PULSE_S)
                 self.wake()
         finally:
-            for task in list(self._requests):
-                task.cancel()
+            self.forget()
 
     async def _answer(self, request: agent_pb2.FileRequest) -> None:
         key = (FrameworkId(request.framework_id), TaskId(request.task_id))

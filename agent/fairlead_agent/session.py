@@ -66,6 +66,7 @@ class MasterSession:
         kinds: ResourceKinds,
         feed: Feed,
         on_file_request: OnFileRequest,
+        on_end: Callable[[], None],
         random: Callable[[], float],
         log: FilteringBoundLogger,
     ) -> None:
@@ -76,6 +77,7 @@ class MasterSession:
             kinds: what the amounts in messages are counted in.
             feed: takes the events of the session; waited for, so that a busy core slows the master down.
             on_file_request: takes requests for files of sandboxes.
+            on_end: called when a session ends, before another one can begin: nothing asked in it is to be answered.
             random: numbers in [0, 1), for the jitter of pauses.
             log: where decisions are logged.
         """
@@ -83,6 +85,9 @@ class MasterSession:
         self._kinds = kinds
         self._feed = feed
         self._on_file_request = on_file_request
+        self._on_end = on_end
+        self.ended_count = 0
+        """Sessions that were open and are not."""
         self._random = random
         self._log = log
         self._queue: deque[agent_pb2.AgentMessage] = deque()
@@ -153,6 +158,8 @@ class MasterSession:
                 return await self._serve(call)
             finally:
                 self._is_open = False
+                self.ended_count += 1
+                self._on_end()
                 self._over.set()
                 call.cancel()
                 await self._feed([SessionClosed()])

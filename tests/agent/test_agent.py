@@ -155,6 +155,24 @@ async def test_broken_stream_is_resumed_with_what_runs_and_what_is_owed(tmp_path
     assert owed == {("t1", 1), ("t2", 1), ("t2", 2)}
 
 
+async def test_request_of_a_session_that_ended_is_not_answered_in_the_next(tmp_path: Path) -> None:
+    """Each session numbers its requests from 1: a late answer would be taken for that of another file."""
+    async with FakeMaster() as master, an_agent(master, tmp_path):
+        master.launch(a_script("t1", "while [ ! -e go ]; do sleep 0.01; done; echo 42"))
+        await master.until(lambda: "RUNNING" in master.states("t1"))
+        before = master.ask_later("t1", "stdout", length=100, wait_ms=30_000)
+        await master.ask("t1", "stdout", length=100)  # answered after the other one was taken up
+
+        master.cut()
+        await master.until(lambda: len(master.registrations) == 2)
+        (tmp_path / "sandboxes" / "f1" / "t1" / "go").touch()
+        await master.until(lambda: "FINISHED" in master.states("t1"))
+        after = await master.ask("t1", "stdout", length=100, wait_ms=30_000)
+
+        assert after.data == b"42\n"
+        assert before not in master.chunks
+
+
 async def test_master_that_comes_back_with_a_new_epoch_is_obeyed_and_the_old_one_not(tmp_path: Path) -> None:
     async with FakeMaster(epoch=1) as old, an_agent(old, tmp_path):
         await old.until(lambda: old.registrations)

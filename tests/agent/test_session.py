@@ -34,6 +34,7 @@ class Caller:
             kinds=KINDS,
             feed=self.feed,
             on_file_request=lambda _request: None,
+            on_end=lambda: None,
             random=lambda: 0.0,
             log=structlog.get_logger(),
         )
