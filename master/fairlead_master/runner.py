@@ -203,7 +203,9 @@ class Runner:
                 future = self._requests.get(order.request)
                 if future is not None and not future.done():
                     future.set_result(order)
-            elif type(order) not in _DURABLE:
+            elif type(order) in _DURABLE:
+                _log_change(order)
+            else:
                 session: int = order.session  # type: ignore[union-attr]  # durable ones are excluded above
                 waiting = self._outgoing.get(session)
                 if waiting is None:
@@ -236,3 +238,26 @@ class Runner:
             self._timer.cancel()
         if self._commit_task is not None:
             await asyncio.wait([self._commit_task])
+
+
+def _log_change(order: Action) -> None:
+    """Tell of what changed the cluster and is no peer's coming or going, which its session tells of."""
+    match order:
+        case actions.StoreAgent(is_away=True):
+            log.warning("agent.unreachable", agent_id=order.agent_id, hostname=order.hostname)
+        case actions.ForgetAgent():
+            log.warning("agent.gone", agent_id=order.agent_id)
+        case actions.ForgetFramework():
+            log.info("framework.ended", framework_id=order.framework_id)
+        case actions.StoreWeight():
+            weights = dict(order.weight.by_resource or {})
+            log.info("weight.changed", role=order.role, weight=order.weight.default, by_resource=weights)
+        case actions.StorePolicy():
+            log.info(
+                "policy.changed",
+                policy=order.policy,
+                placement=order.placement,
+                when_head_does_not_fit=order.when_head_does_not_fit,
+            )
+        case _:
+            pass

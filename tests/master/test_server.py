@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from structlog.testing import capture_logs
 
 from fairlead_master import sessions
 from fairlead_master.core.actions import SendOffers
@@ -381,3 +382,30 @@ async def test_a_master_records_its_flight(tmp_path: Path) -> None:
 async def test_a_recording_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="expected a file that can be written"):
         await MasterServer.start(ServerSettings(listen="127.0.0.1:0", record=tmp_path / "none" / "flight"))
+
+
+async def test_log_says_when_an_agent_is_given_up_and_when_it_is_gone(tmp_path: Path) -> None:
+    with capture_logs() as logs:
+        async with a_master(state=tmp_path, agent_timeout_ms=10, agent_forget_ms=10) as server:
+            agent = RawAgent(server.port)
+            registered = await agent.register(hostname="h1")
+            await agent.close()
+            await until(lambda: "agent.gone" in {entry["event"] for entry in logs})
+
+    told = [entry for entry in logs if entry.get("agent_id") == registered.agent_id]
+    assert [(entry["event"], entry["log_level"]) for entry in told] == [
+        ("agent.registered", "info"),
+        ("agent.disconnected", "info"),
+        ("agent.unreachable", "warning"),
+        ("agent.gone", "warning"),
+    ]
+
+
+async def test_log_says_what_an_operator_has_changed(operator: Any) -> None:
+    with capture_logs() as logs:
+        await operator.SetPolicy(operator_pb2.SetPolicyRequest(policy="fifo"))
+        await operator.SetWeight(operator_pb2.SetWeightRequest(role="eng", weight=2))
+
+    told = {entry["event"]: entry for entry in logs}
+    assert told["policy.changed"]["policy"] == "fifo"
+    assert (told["weight.changed"]["role"], told["weight.changed"]["weight"]) == ("eng", 2)
