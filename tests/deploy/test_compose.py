@@ -4,8 +4,10 @@ Whether containers come up is for a host with a container engine; what can be wr
 """
 
 import json
+import operator
 import os
 import re
+import runpy
 import socket
 import subprocess
 import sys
@@ -15,6 +17,8 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+
+from fairlead_proto.resources import ResourceKinds
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
@@ -99,6 +103,18 @@ def test_agents_have_host_names_of_their_own_which_their_health_check_asks_for()
     assert {name: agent["hostname"] for name, agent in agents().items()} == {name: name for name in agents()}
     for agent in agents().values():
         assert "socket.gethostname()" in agent["healthcheck"]["test"][1]
+
+
+def test_every_task_of_the_example_fits_an_agent() -> None:
+    """A demand no agent can ever hold is refused, and the example with it."""
+    script = SERVICES["framework"]["entrypoint"][1].removeprefix("/opt/fairlead/")
+    example = runpy.run_path(str(REPOSITORY / script))
+    kinds = ResourceKinds()
+    offered = [kinds.parse(option(agent, "--resources")) for agent in agents().values()]
+
+    for point in example["points"](12):
+        demand = kinds.parse(str(point.task().demand))
+        assert any(all(map(operator.le, demand, total)) for total in offered), point
 
 
 def test_containers_hold_what_their_agent_offers() -> None:
