@@ -409,16 +409,12 @@ class Allocator:
                     return False
                 demands.put_to_sleep(framework)
                 continue
-            index = search.choose(demand.shape)
+            index = search.place(demand.shape)
             if index >= 0:  # Otherwise its shape is parked now, and its framework's next class is looked at.
-                self._step(framework, demand, index)
+                demands.granted(framework, demand)
+                before, after = hierarchy.serve(framework, demand.shape.unit)
+                steps.append((framework, demand, index, before, after))
         return True
-
-    def _step(self, framework: Framework, demand: Demand, index: int) -> None:
-        self._search.take(demand.shape, index)
-        self._demands.granted(framework, demand)
-        before, after = self._hierarchy.serve(framework, demand.shape.unit)
-        self._steps.append((framework, demand, index, before, after))
 
     def _may_freeze(self, framework: Framework) -> bool:
         """Whether the cycle stops for a framework that is first and finds no agent.
@@ -440,7 +436,10 @@ class Allocator:
         """Units that were passed over too long come before all others once they fit where an agent is kept for them."""
         for role, framework, demand, agent in self._reservations.ready(self._search.fit):
             self._reservations.cancel(role, self._search)
-            self._step(framework, demand, agent.index)
+            self._search.take(demand.shape, agent.index)
+            self._demands.granted(framework, demand)
+            before, after = self._hierarchy.serve(framework, demand.shape.unit)
+            self._steps.append((framework, demand, agent.index, before, after))
 
     def _book(self, now_ms: int) -> list[Grant]:
         rows = merge(self._steps, self.settings.units_per_grant_max)

@@ -75,8 +75,8 @@ class Policy(Protocol):
     def set_weight(self, account: str, weight: Weight) -> None:
         """The account's weight from now on."""
 
-    def charge(self, account: str, unit: Vector, units: int) -> float:
-        """The account got ``units`` more of ``unit``; gives its key after that."""
+    def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
+        """The account got ``units`` more of ``unit``; gives its key before and after that."""
 
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""

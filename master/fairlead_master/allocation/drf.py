@@ -49,6 +49,7 @@ class DominantResourceFairness:
 
     def __init__(self) -> None:
         self._ranking = Ranking()
+        self.first = self._ranking.first
         self._accounts: dict[str, _Account] = {}
         self._capacity: Vector = ()
         self._shared: dict[float, Divisors] = {}
@@ -81,13 +82,14 @@ class DominantResourceFairness:
         state.divisors = self._divisors(weight)
         self._ranking.rekey(state, dominant_share(state.used, state.divisors))
 
-    def charge(self, account: str, unit: Vector, units: int) -> float:
-        """The account got ``units`` more of ``unit``; gives its key after that."""
+    def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
+        """The account got ``units`` more of ``unit``; gives its key before and after that."""
         state = self._accounts[account]
         state.used = used = tuple(map(add, state.used, unit if units == 1 else scale(unit, units)))
         key: float = max(map(truediv, used, state.divisors))  # dominant_share, without the call
+        before = state.key
         self._ranking.rekey(state, key)
-        return key
+        return before, key
 
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
@@ -105,10 +107,6 @@ class DominantResourceFairness:
     def deactivate(self, account: str) -> None:
         """The account rests."""
         self._ranking.deactivate(self._accounts[account])
-
-    def first(self) -> str | None:
-        """The active account with the smallest weighted dominant share."""
-        return self._ranking.first()
 
     def key(self, account: str) -> float:
         """The account's weighted dominant share."""

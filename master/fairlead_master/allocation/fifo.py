@@ -18,6 +18,7 @@ class FirstComeFirstServed:
 
     def __init__(self) -> None:
         self._ranking = Ranking()
+        self.first = self._ranking.first
         self._accounts: dict[str, Ranked] = {}
         self._begun = 0
 
@@ -36,9 +37,10 @@ class FirstComeFirstServed:
     def set_weight(self, account: str, weight: Weight) -> None:
         """Without effect."""
 
-    def charge(self, account: str, unit: Vector, units: int) -> float:  # noqa: ARG002 - order is all
-        """Without effect; gives the account's key."""
-        return self._accounts[account].key
+    def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:  # noqa: ARG002 - order is all
+        """Without effect; gives the account's key twice."""
+        key = self._accounts[account].key
+        return key, key
 
     def release(self, account: str, unit: Vector, units: int) -> None:
         """Without effect."""
@@ -55,10 +57,6 @@ class FirstComeFirstServed:
     def deactivate(self, account: str) -> None:
         """The account rests."""
         self._ranking.deactivate(self._accounts[account])
-
-    def first(self) -> str | None:
-        """The active account that began to wait first."""
-        return self._ranking.first()
 
     def key(self, account: str) -> float:
         """The account's number in the queue."""

@@ -117,8 +117,7 @@ class Hierarchy:
         role = framework.role
         if role.policy is not None:
             role.policy.charge(framework.framework_id, unit, 1)
-        policy = self._policy
-        return policy.key(role.role), policy.charge(role.role, unit, 1)
+        return self._policy.charge(role.role, unit, 1)
 
     def release(self, framework: Framework, vector: Vector, units: int) -> None:
         """The framework gave back ``units`` of ``vector``."""

@@ -29,11 +29,14 @@ from fairlead_proto.tasks import Constraint
 _READ_CHUNK: Final = 64
 """Log entries filtered at once: few enough to be wasted, many enough that the filter runs at its own speed."""
 
+_READ_CHUNK_MAX: Final = 1_024
+"""Chunks are doubled up to this while little is found, so that a full cluster is not read in many small pieces."""
+
 _RANGES_MAX: Final = 8
 """Unread ranges of a shape before they are made one again."""
 
-_STRIDE: Final = 7_919
-"""A prime, so that shapes made one after another begin far apart wherever the log is longer than this or not a multiple."""
+_GOLDEN: Final = 618_033_989
+"""The golden section in 10^9: its multiples lie evenly in the unit interval however many there are, so shapes begin apart."""
 
 _LOG_SLACK: Final = 1_024
 """The log is compacted at twice the number of agents and this, so that small clusters do not compact all the time."""
@@ -241,8 +244,8 @@ class AgentSearch:
         self._floor = []
         return woken
 
-    def choose(self, shape: Shape) -> int:
-        """The index of the agent the next unit goes to; -1 if it fits nowhere, which parks the shape."""
+    def place(self, shape: Shape) -> int:
+        """Take room for one unit on the best agent and give its index; -1 if it fits nowhere, which parks the shape."""
         if shape.stamp != self._stamp or not self.rule.falls or shape.scale != self._scale:
             self._rescore(shape)
         window = shape.window
@@ -266,6 +269,7 @@ class AgentSearch:
             else:
                 if now == negated:
                     self._counters.agents_examined += examined
+                    self._take_first(shape, index)
                     return index
                 heapreplace(window, (now, index))
         self._counters.agents_examined += examined
@@ -273,9 +277,25 @@ class AgentSearch:
         return -1
 
     def take(self, shape: Shape, index: int) -> None:
-        """A unit of the shape was granted on the agent chosen."""
+        """Take room for one unit on an agent that ``place`` did not choose."""
         for column, amount in shape.takes:
             column[index] -= amount
+
+    def _take_first(self, shape: Shape, index: int) -> None:
+        """Take room on the agent on top of the window, and bring its entry up to date while it is at hand."""
+        now = 0.0
+        fits_again = True
+        for column, least, factor in shape.checks:
+            have = column[index]
+            if least > 0:
+                column[index] = have = have - least
+                fits_again = fits_again and have >= least
+            now -= factor * have
+        if fits_again:
+            heapreplace(shape.window, (now, index))
+        else:
+            heappop(shape.window)
+            shape.members.discard(index)
 
     def _new_shape(self, key: ShapeKey, excluded: Container[AgentId] | None) -> Shape:
         self._shape_count += 1
@@ -334,9 +354,11 @@ class AgentSearch:
 
     def _fitting(self, shape: Shape, indexes: list[int]) -> list[int]:
         self._counters.agents_examined += len(indexes)
-        for place, amount in shape.needs:
-            column = self._columns[place]
-            indexes = [index for index in indexes if column[index] >= amount]
+        if len(shape.takes) == 2:  # Cores and memory, as nearly always: one pass instead of two.
+            (column, least), (other, other_least) = shape.takes
+            return [index for index in indexes if column[index] >= least and other[index] >= other_least]
+        for column, least in shape.takes:
+            indexes = [index for index in indexes if column[index] >= least]
         return indexes
 
     def _weigh(self, shape: Shape) -> None:
@@ -351,35 +373,42 @@ class AgentSearch:
     def _refill(self, shape: Shape) -> None:
         if shape.scale != self._scale:
             self._rescore(shape)
-        window, members = shape.window, shape.members
-        before = len(window)
-        while len(window) < self._window and (shape.spare or self._read(shape)):
-            room = self._window - len(window)
-            taken = self._fitting(shape, shape.spare[-room:])
-            del shape.spare[-room:]
-            # An agent that gained twice stands in the log twice.
-            fresh = [index for index in dict.fromkeys(taken) if index not in members]
-            window += self._scored(shape, fresh)
-            members.update(fresh)
-        if len(window) > before:
-            heapify(window)
+        room = self._window - len(shape.window)
+        chunk = _READ_CHUNK
+        spare = self._fitting(shape, shape.spare)
+        # An agent that gained twice stands in the log twice, hence a dict and not a list.
+        fresh: dict[int, None] = {}
+        while True:
+            while spare and len(fresh) < room:
+                index = spare.pop()
+                if index not in shape.members:
+                    fresh[index] = None
+            if len(fresh) >= room or not self._has_unread(shape):
+                break
+            spare = self._read(shape, chunk)
+            chunk = min(2 * chunk, _READ_CHUNK_MAX)
+        shape.spare = spare
+        if fresh:
+            shape.window += self._scored(shape, list(fresh))
+            shape.members.update(fresh)
+            heapify(shape.window)
 
-    def _read(self, shape: Shape) -> bool:
-        """Read on in the log; False if the shape has read it all."""
+    def _has_unread(self, shape: Shape) -> bool:
         if shape.noted_to < len(self._log):
             self._note_unread(shape)
-        if not shape.unread:
-            return False
+        return bool(shape.unread)
+
+    def _read(self, shape: Shape, chunk: int) -> list[int]:
+        """What fits among the next ``chunk`` entries of the log, or fewer, the first one last."""
         start, end = shape.unread.pop()
-        if end - start > _READ_CHUNK:
-            shape.unread.append((start + _READ_CHUNK, end))
-            end = start + _READ_CHUNK
+        if end - start > chunk:
+            shape.unread.append((start + chunk, end))
+            end = start + chunk
         hits = self._fitting(shape, self._log[start:end])
         if shape.constraints or shape.excluded is not None or self.fit.slots is not None:
             hits = [index for index in hits if self._admits(shape, index)]
         hits.reverse()
-        shape.spare = hits
-        return True
+        return hits
 
     def _note_unread(self, shape: Shape) -> None:
         start, end = shape.noted_to, len(self._log)
@@ -388,7 +417,7 @@ class AgentSearch:
                 first for first, _ in shape.unread
             )  # What was read in between is read again, which does no harm.
             shape.unread = []
-        middle = start + shape.number * _STRIDE % (end - start)
+        middle = start + shape.number * _GOLDEN % 10**9 * (end - start) // 10**9
         shape.unread += [piece for piece in ((start, middle), (middle, end)) if piece[0] < piece[1]]
         shape.noted_to = end
 

@@ -34,6 +34,7 @@ class SlotFairness:
         self.name = f"slots:{slots_per_agent}"
         self.slots_per_agent = slots_per_agent
         self._ranking = Ranking()
+        self.first = self._ranking.first
         self._accounts: dict[str, _Account] = {}
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
@@ -54,13 +55,14 @@ class SlotFairness:
         state.weight = weight.default
         self._ranking.rekey(state, state.slots / state.weight)
 
-    def charge(self, account: str, unit: Vector, units: int) -> float:  # noqa: ARG002 - a slot is a slot
-        """The account got ``units`` more slots; gives its key after that."""
+    def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:  # noqa: ARG002 - a slot is a slot
+        """The account got ``units`` more slots; gives its key before and after that."""
         state = self._accounts[account]
         state.slots += units
         key = state.slots / state.weight
+        before = state.key
         self._ranking.rekey(state, key)
-        return key
+        return before, key
 
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` slots."""
@@ -76,10 +78,6 @@ class SlotFairness:
     def deactivate(self, account: str) -> None:
         """The account rests."""
         self._ranking.deactivate(self._accounts[account])
-
-    def first(self) -> str | None:
-        """The active account with the fewest slots for its weight."""
-        return self._ranking.first()
 
     def key(self, account: str) -> float:
         """Slots held over the weight."""
