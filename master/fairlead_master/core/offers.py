@@ -35,7 +35,9 @@ def next_cycle_ms(master: Master, now_ms: int) -> int | None:
     """When the next allocation cycle is due; None while there is nothing to allocate."""
     if master.recovery_until_ms is not None or not master.allocator.needs_cycle:
         return None
-    return max(now_ms, master.last_cycle_ms + master.settings.allocation_window_ms)
+    settings = master.settings
+    window_ms = settings.busy_window_ms if master.pace.is_busy(now_ms) else settings.allocation_window_ms
+    return max(now_ms, master.last_cycle_ms + window_ms)
 
 
 def run_cycle(master: Master, now_ms: int) -> None:
@@ -44,6 +46,7 @@ def run_cycle(master: Master, now_ms: int) -> None:
     terms: dict[int, list[OfferTerms]] = {}
     lease_ms = master.settings.offer_lease_ms
     for grant in master.allocator.cycle(now_ms):
+        master.pace.note(grant.units, now_ms)
         framework = master.frameworks[grant.framework_id]
         agent = master.agents[grant.agent_id]
         assert framework.session is not None, f"{grant.framework_id} was granted resources while it is away"

@@ -16,6 +16,10 @@ CHANGES_KEPT: Final = 50_000
 """Changes a watcher may lag behind before it is told to list again: some seconds at full speed."""
 
 FRAMEWORKS_MAX: Final = 100_000
+BUSY_GRANTS: Final = 25
+"""Units granted within 100 ms that make a cluster busy: more than anyone gets who waits for one task after another,
+which takes some 6 ms each."""
+
 RECORDS_PER_ACTION_MAX: Final = 2_000
 """Statuses or offers in one action, so that a message made of it stays far below what a peer takes."""
 
@@ -30,6 +34,9 @@ class CoreSettings:
     allocation_window_ms: int = 4
     """Least time from one allocation cycle to the next. The first event after a quiet time is served at once; under load
     this many milliseconds of events share one cycle. Below 2 the cycles' fixed costs show, above 20 users feel it."""
+    busy_window_ms: int = 16
+    """The same once the cluster is busy: a message of one offer costs as much as one of twenty, and where hundreds of
+    tasks end each second, nobody notices a hundredth of one."""
     offer_lease_ms: int = 5_000
     """An offer not answered by then is free again. A scheduler needs milliseconds; seconds forgive a garbage collection
     or a slow network, and bound what a crashed or hoarding framework can hold."""

@@ -17,6 +17,7 @@ from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import Action
 from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
+from fairlead_proto.pace import Pace
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import DemandClass, TaskStatus, TaskUsage
@@ -195,6 +196,8 @@ class Master:
     recovery_until_ms: int | None = None
     """While set, nothing is offered."""
     last_cycle_ms: int = -(10**9)
+    pace: Pace = field(default_factory=lambda: Pace(bounds.BUSY_GRANTS))
+    """Of grants."""
     offers_made: int = 0
     frameworks_made: int = 0
     agents_made: int = 0

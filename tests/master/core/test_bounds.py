@@ -27,7 +27,7 @@ def finish_many(cluster: Cluster, total: int) -> None:
     agent = cluster.new_agent(cpus=BATCH)
     framework, _ = cluster.new_framework()
     for batch in range(total // BATCH):
-        cluster.now_ms += 10
+        cluster.now_ms += 20  # past the window of a busy cluster
         machine.step(
             events.DemandSet(
                 session=framework,

@@ -135,6 +135,7 @@ def test_with_no_agent_registered_any_demand_waits() -> None:
 
     cluster.new_agent(cpus=1000)
     assert [offer.units for offer in cluster.offers()] == [1]
+    before = cluster.master.last_cycle_ms
 
 
 def test_an_offer_that_is_not_answered_ends_with_its_lease_and_is_made_again() -> None:
@@ -482,3 +483,23 @@ def test_events_within_the_window_share_one_cycle() -> None:
     (offers,) = cluster.wait(4)
     assert isinstance(offers, actions.SendOffers)
     assert TaskId(offers.offers[0].class_id) == "y"
+
+
+def test_a_calm_cluster_offers_within_milliseconds_and_a_busy_one_gathers() -> None:
+    cluster = Cluster()
+    cluster.new_agent(cpus=100, gib=100)
+    framework, _ = cluster.new_framework()
+    settings = cluster.master.settings
+    cluster.demand(framework, a_class("one", unit=resources(cpus=1, gib=1), units=1))
+    assert [offer.units for offer in cluster.offers()] == [1]
+    before = cluster.master.last_cycle_ms
+    cluster.demand(framework, a_class("two", unit=resources(cpus=1, gib=1), units=30))
+    calm = cluster.machine.next_deadline_ms(cluster.now_ms)
+    assert [offer.units for offer in cluster.offers()] == [30]
+
+    cluster.demand(framework, a_class("three", unit=resources(cpus=1, gib=1), units=1))
+    busy = cluster.machine.next_deadline_ms(cluster.now_ms)
+
+    assert calm is not None
+    assert calm - before <= settings.allocation_window_ms
+    assert busy == cluster.master.last_cycle_ms + settings.busy_window_ms

@@ -1,0 +1,39 @@
+"""When to act at once, and when to gather: a calm program answers in the moment, a busy one in batches.
+
+A message of one record costs nearly as much as one of a hundred. While little happens, each thing is done as it comes,
+because somebody waits for it; once much happens, a few milliseconds of gathering save most of the work, and nobody can
+tell. What is much is counted, not guessed: so many things within the last interval.
+"""
+
+from typing import Final
+
+INTERVAL_MS: Final = 100
+"""Over which things are counted: long enough to tell a stream from a burst, short enough to be calm again soon."""
+
+
+class Pace:
+    """Counts what happens and says whether it is much. Time comes in as an argument and never goes back."""
+
+    def __init__(self, busy_count: int) -> None:
+        """Busy is at least ``busy_count`` things in an interval of 100 ms."""
+        self._busy_count = busy_count
+        self._began_ms = 0
+        self._count = 0
+        self._count_before = 0
+
+    def note(self, count: int, now_ms: int) -> None:
+        """So many things have happened now."""
+        self._turn(now_ms)
+        self._count += count
+
+    def is_busy(self, now_ms: int) -> bool:
+        """Whether much happened in the interval before this one, or already in this one."""
+        self._turn(now_ms)
+        return max(self._count, self._count_before) >= self._busy_count
+
+    def _turn(self, now_ms: int) -> None:
+        passed = (now_ms - self._began_ms) // INTERVAL_MS
+        if passed > 0:
+            self._count_before = self._count if passed == 1 else 0
+            self._count = 0
+            self._began_ms += passed * INTERVAL_MS
