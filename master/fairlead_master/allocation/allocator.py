@@ -397,8 +397,9 @@ class Allocator:
         """Serve units in the policy's order until nothing that is wanted fits; False if it stopped before that."""
         search, hierarchy, demands, steps = self._search, self._hierarchy, self._demands, self._steps
         freezes = self.settings.when_head_does_not_fit == "freeze"
+        steps_max = self.settings.grants_per_cycle_max
         while search.live_count:
-            if len(steps) >= self.settings.grants_per_cycle_max:
+            if len(steps) >= steps_max:
                 search.changed = True
                 return False
             framework = hierarchy.first()
