@@ -73,7 +73,7 @@ class _Session:
         self._kinds = kinds
         self._context = context
         self._log = log
-        self.outbox: Outbox[pb.MasterMessage] = Outbox()
+        self.outbox: Outbox[pb.MasterMessages] = Outbox()
         self._questions: dict[int, asyncio.Future[pb.FileChunk]] = {}
         self._questions_asked = 0
         self._end_reason = "the stream ended"
@@ -81,7 +81,7 @@ class _Session:
 
     async def serve(self) -> None:
         try:
-            await converse(self._context, self.outbox, self._read, self._pack)
+            await converse(self._context, self.outbox, self._read)
         finally:
             if self.outbox.overflown.is_set():
                 self._end_reason = "its messages were not read"
@@ -91,9 +91,6 @@ class _Session:
             self._runner.close_session(self.number)
             self._runner.post(events.AgentDisconnected(session=self.number, reason=self._end_reason))
             self._log.info("agent.disconnected", session=self.number, reason=self._end_reason)
-
-    def _pack(self, batch: list[pb.MasterMessage]) -> pb.MasterMessages:
-        return pb.MasterMessages(epoch=self._runner.machine.master.epoch, messages=batch)
 
     async def _read(self) -> None:
         try:
@@ -132,7 +129,8 @@ class _Session:
         numbered = pb.FileRequest()
         numbered.CopyFrom(request)
         numbered.request_id = number
-        self.outbox.put(pb.MasterMessage(file_request=numbered))
+        epoch = self._runner.machine.master.epoch
+        self.outbox.put(pb.MasterMessages(epoch=epoch, messages=[pb.MasterMessage(file_request=numbered)]))
         try:
             return await question
         finally:
@@ -140,14 +138,14 @@ class _Session:
 
     def _send(self, orders: list[Action]) -> None:
         master = self._runner.machine.master
-        messages = agent_wire.write_actions(
+        batches = agent_wire.write_actions(
             orders,  # type: ignore[arg-type]  # the runner routes only actions of this session here
             self._kinds,
             epoch=master.epoch,
             heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
         )
-        for message in messages:
-            self.outbox.put(message)
+        for batch in batches:
+            self.outbox.put(batch)
         for order in orders:
             if isinstance(order, ConfirmAgent):
                 self._log = log.bind(agent_id=order.agent_id)

@@ -1,20 +1,18 @@
 """Between agent messages and the core's events and actions."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
+from fairlead_master.sessions import BATCH_BYTES_MAX
 from fairlead_proto import convert
 from fairlead_proto.convert import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2 as pb
 
-_AllButAcknowledgements = (
-    actions.ConfirmAgent | actions.LaunchTasks | actions.KillTask | actions.EndAgentSession
-)
-_REFUSALS: Final = {code: f"REFUSAL_CODE_{code.value}" for code in actions.RefusalCode}
+_REFUSALS: Final = {code: pb.RefusalCode.Value(f"REFUSAL_CODE_{code.value}") for code in actions.RefusalCode}
 """Enum fields take the names of their values."""
 
 
@@ -73,58 +71,69 @@ def read_heartbeat(session: int, message: pb.AgentHeartbeat, kinds: ResourceKind
 
 def write_actions(
     orders: Sequence[actions.ToAgent], kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
-) -> list[pb.MasterMessage]:
-    """The messages of actions for one agent, in their order; acknowledgements that follow one another share one."""
-    messages: list[pb.MasterMessage] = []
-    room = 0
-    items: Any = None
+) -> list[pb.MasterMessages]:
+    """The batches for one agent that actions make, in their order; acknowledgements that follow one another are one.
+
+    A batch is full when it holds ``BATCH_BYTES_MAX``; the message that fills it may take it beyond that.
+    """
+    batch = pb.MasterMessages(epoch=epoch)
+    batches = [batch]
+    batch_bytes = 0
+    record_room = 0
     for action in orders:
-        if not isinstance(action, actions.AcknowledgeStatuses):
-            room = 0
-            message = _write_action(action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
-            messages.append(message)
-            continue
-        if room < len(action.items):
-            message = pb.MasterMessage()
-            messages.append(message)
-            items = message.acknowledge.items
-            room = RECORDS_PER_ACTION_MAX
-        room -= len(action.items)
-        for framework_id, task_id, sequence in action.items:
-            item = items.add()
-            item.framework_id = framework_id
-            item.task_id = task_id
-            item.sequence = sequence
-    return messages
+        size = len(action.items) if isinstance(action, actions.AcknowledgeStatuses) else 0
+        if 0 < size <= record_room:
+            message = batch.messages[-1]
+        else:
+            if batch.messages:
+                batch_bytes += batch.messages[-1].ByteSize()
+            if batch_bytes >= BATCH_BYTES_MAX:
+                batch = pb.MasterMessages(epoch=epoch)
+                batches.append(batch)
+                batch_bytes = 0
+            message = batch.messages.add()
+            record_room = RECORDS_PER_ACTION_MAX if size else 0
+        record_room -= size
+        _fill_message(message, action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
+    return batches
 
 
-def _write_action(
-    action: _AllButAcknowledgements, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
-) -> pb.MasterMessage:
+# Parts are written where they belong: giving a message to another one's constructor copies it.
+
+
+def _fill_message(
+    message: pb.MasterMessage,
+    action: actions.ToAgent,
+    kinds: ResourceKinds,
+    *,
+    epoch: int,
+    heartbeat_interval_ms: int,
+) -> None:
     match action:
         case actions.LaunchTasks():
-            # Parts are written where they belong: giving a message to another one's constructor copies it.
-            message = pb.MasterMessage()
             launches = message.launch.tasks
             for task in action.tasks:
                 launch = launches.add()
                 launch.framework_id = action.framework_id
                 launch.role = action.role
                 convert.fill_task(launch.task, task, kinds)
-            return message
+        case actions.AcknowledgeStatuses():
+            items = message.acknowledge.items
+            for framework_id, task_id, sequence in action.items:
+                item = items.add()
+                item.framework_id = framework_id
+                item.task_id = task_id
+                item.sequence = sequence
         case actions.KillTask():
-            kill = pb.KillTask(
-                framework_id=action.framework_id,
-                task_id=action.task_id,
-                grace_period_ms=action.grace_period_ms,
-                reason=convert.write_reason(action.reason),
-            )
-            return pb.MasterMessage(kill=pb.KillTasks(tasks=[kill]))
+            kill = message.kill.tasks.add()
+            kill.framework_id = action.framework_id
+            kill.task_id = action.task_id
+            kill.grace_period_ms = action.grace_period_ms
+            kill.reason = convert.write_reason(action.reason)
         case actions.ConfirmAgent():
-            registered = pb.Registered(
-                agent_id=action.agent_id, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms
-            )
-            return pb.MasterMessage(registered=registered)
+            message.registered.agent_id = action.agent_id
+            message.registered.epoch = epoch
+            message.registered.heartbeat_interval_ms = heartbeat_interval_ms
         case actions.EndAgentSession():
-            refused = pb.RegistrationRefused(code=_REFUSALS[action.code], detail=action.detail)
-            return pb.MasterMessage(refused=refused)
+            message.refused.code = _REFUSALS[action.code]  # type: ignore[assignment]  # the stubs type numbers as int
+            message.refused.detail = action.detail

@@ -42,13 +42,13 @@ class FrameworkService(framework_pb2_grpc.FrameworkServiceServicer):
         """Send a heartbeat to every session, so that silence means a broken connection."""
         event = pb.FrameworkEvent(heartbeat=pb.Heartbeat(master_time_ms=now_ms))
         for session in tuple(self._sessions):
-            session.outbox.put(event)
+            session.tell(event)
 
     def shut_down(self) -> None:
         """Tell every session to reconnect later, and end it."""
         error = pb.Error(code=pb.ERROR_CODE_SHUTTING_DOWN, detail="the master shuts down")
         for session in tuple(self._sessions):
-            session.outbox.put(pb.FrameworkEvent(error=error))
+            session.tell(pb.FrameworkEvent(error=error))
             session.outbox.close()
 
 
@@ -58,20 +58,17 @@ class _Session:
         self._kinds = kinds
         self._context = context
         self._log = log
-        self.outbox: Outbox[pb.FrameworkEvent] = Outbox()
+        self.outbox: Outbox[pb.FrameworkEvents] = Outbox()
         self.number = runner.open_session(self._send)
 
     async def serve(self) -> None:
         try:
-            await converse(self._context, self.outbox, self._read, self._pack)
+            await converse(self._context, self.outbox, self._read)
         finally:
             self._runner.close_session(self.number)
             self._runner.post(events.FrameworkDisconnected(session=self.number))
             was_cut_off = self.outbox.overflown.is_set()
             self._log.info("framework.disconnected", session=self.number, was_cut_off=was_cut_off)
-
-    def _pack(self, batch: list[pb.FrameworkEvent]) -> pb.FrameworkEvents:
-        return pb.FrameworkEvents(epoch=self._runner.machine.master.epoch, events=batch)
 
     async def _read(self) -> None:
         """Read until the peer ends."""
@@ -92,18 +89,22 @@ class _Session:
             self._runner.post(framework_wire.read_call(self.number, call, self._kinds))
         except InvalidFieldError as error:
             self._log.warning("framework.call_invalid", session=self.number, detail=str(error))
-            self.outbox.put(framework_wire.write_invalid(call, error))
+            self.tell(framework_wire.write_invalid(call, error))
+
+    def tell(self, event: pb.FrameworkEvent) -> None:
+        """Queue one event that is not the core's."""
+        self.outbox.put(pb.FrameworkEvents(epoch=self._runner.machine.master.epoch, events=[event]))
 
     def _send(self, orders: list[Action]) -> None:
         master = self._runner.machine.master
-        messages = framework_wire.write_actions(
+        batches = framework_wire.write_actions(
             orders,  # type: ignore[arg-type]  # the runner routes only actions of this session here
             self._kinds,
             epoch=master.epoch,
             heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
         )
-        for message in messages:
-            self.outbox.put(message)
+        for batch in batches:
+            self.outbox.put(batch)
         for order in orders:
             if isinstance(order, WelcomeFramework):
                 self._log = log.bind(framework_id=order.framework_id)

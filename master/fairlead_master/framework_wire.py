@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
+from fairlead_master.sessions import BATCH_BYTES_MAX
 from fairlead_proto import convert, limits
 from fairlead_proto.convert import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
@@ -21,11 +22,9 @@ _SCOPES: Final = {
 _CALL_CODES: Final = {code: f"CALL_CODE_{code.value}" for code in actions.CallCode}
 _ERROR_CODES: Final = {code: f"ERROR_CODE_{code.value}" for code in actions.ErrorCode}
 _REJECTIONS: Final = {code: pb.Rejection.Value(f"REJECTION_{code.value}") for code in actions.Rejection}
-_AllButStatuses = (
+_Rare = (
     actions.WelcomeFramework
     | actions.AnswerCall
-    | actions.AnswerAccept
-    | actions.SendOffers
     | actions.RescindOffers
     | actions.FinishReconciliation
     | actions.AnnounceAgentGone
@@ -168,43 +167,65 @@ def write_invalid(call: pb.FrameworkCall, error: InvalidFieldError) -> pb.Framew
 
 def write_actions(
     orders: Sequence[actions.ToFramework], kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
-) -> list[pb.FrameworkEvent]:
-    """The event messages of actions for one framework, in their order; statuses that follow one another share one."""
-    events: list[pb.FrameworkEvent] = []
-    room = 0
-    statuses: Any = None
+) -> list[pb.FrameworkEvents]:
+    """The batches for one framework that actions make, in their order; statuses that follow one another share an event.
+
+    A batch is full when it holds ``BATCH_BYTES_MAX``; the event that fills it may take it beyond that.
+    """
+    batch = pb.FrameworkEvents(epoch=epoch)
+    batches = [batch]
+    batch_bytes = 0
+    record_room = 0
     for action in orders:
-        if not isinstance(action, actions.ForwardStatuses):
-            room = 0
-            event = _write_action(action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
-            events.append(event)
-            continue
-        if room < len(action.statuses):
-            event = pb.FrameworkEvent()
-            events.append(event)
-            statuses = event.statuses.statuses
-            room = RECORDS_PER_ACTION_MAX
-        room -= len(action.statuses)
-        for status in action.statuses:
-            convert.fill_status(statuses.add(), status)
-    return events
+        size = len(action.statuses) if isinstance(action, actions.ForwardStatuses) else 0
+        if 0 < size <= record_room:
+            event = batch.events[-1]
+        else:
+            if batch.events:
+                batch_bytes += batch.events[-1].ByteSize()
+            if batch_bytes >= BATCH_BYTES_MAX:
+                batch = pb.FrameworkEvents(epoch=epoch)
+                batches.append(batch)
+                batch_bytes = 0
+            event = batch.events.add()
+            record_room = RECORDS_PER_ACTION_MAX if size else 0
+        record_room -= size
+        _fill_event(event, action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
+    return batches
 
 
-# Parts are written where they belong: giving a message to another one's constructor copies it.
+# Parts are written where they belong: giving a message to another one's constructor copies it. Where that is done all
+# the same, the event is a rare one.
 
 
-def _write_action(
-    action: _AllButStatuses, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
-) -> pb.FrameworkEvent:
+def _fill_event(
+    event: pb.FrameworkEvent,
+    action: actions.ToFramework,
+    kinds: ResourceKinds,
+    *,
+    epoch: int,
+    heartbeat_interval_ms: int,
+) -> None:
     match action:
+        case actions.ForwardStatuses():
+            statuses = event.statuses.statuses
+            for status in action.statuses:
+                convert.fill_status(statuses.add(), status)
         case actions.AnswerAccept():
-            return _write_accept_result(action)
+            _fill_accept_result(event.accept_result, action)
         case actions.SendOffers():
-            event = pb.FrameworkEvent()
             offers = event.offers.offers
             for terms in action.offers:
                 _fill_offer(offers.add(), terms, kinds)
-            return event
+        case _:
+            rare = _write_rare(action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
+            event.CopyFrom(rare)
+
+
+def _write_rare(
+    action: _Rare, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+) -> pb.FrameworkEvent:
+    match action:
         case actions.AnswerCall():
             return _write_result(action, kinds)
         case actions.RescindOffers():
@@ -230,9 +251,7 @@ def _write_action(
             return pb.FrameworkEvent(error=pb.Error(code=_ERROR_CODES[action.code], detail=action.detail))
 
 
-def _write_accept_result(action: actions.AnswerAccept) -> pb.FrameworkEvent:
-    event = pb.FrameworkEvent()
-    result = event.accept_result
+def _fill_accept_result(result: pb.AcceptResult, action: actions.AnswerAccept) -> None:
     result.request_id = action.request_id
     result.offer_id = action.offer_id
     items = result.items
@@ -244,7 +263,6 @@ def _write_accept_result(action: actions.AnswerAccept) -> pb.FrameworkEvent:
         else:
             item.rejection = _REJECTIONS[answer.rejection]  # type: ignore[assignment]  # the stubs type numbers as int
             item.detail = answer.detail
-    return event
 
 
 def _fill_offer(offer: pb.Offer, terms: actions.OfferTerms, kinds: ResourceKinds) -> None:

@@ -1,7 +1,7 @@
 """Conversations with peers: bounded outgoing queues that nobody waits for, and the stream around them.
 
-The core's actions are put into the queue of their session as ready messages; the connection's writer takes all there
-are at once and writes them as one batch. A peer that does not read fills its queue and is cut off, so that it costs
+What a turn of the core has for a session is put into its queue as a ready batch; the connection's writer takes all there
+are at once and writes them as one. A peer that does not read fills its queue and is cut off, so that it costs
 the master a bounded amount of memory and nobody else anything.
 """
 
@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import grpc
+from google.protobuf.message import Message as ProtobufMessage
 
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 
@@ -30,13 +31,14 @@ _GOODBYE_SECONDS: Final = 1.0
 
 
 class Sized(Protocol):
-    """A message that knows how long it will be on the wire."""
+    """A batch that knows how long it will be on the wire."""
 
     def ByteSize(self) -> int:  # noqa: N802 - protobuf's name
         """Bytes."""
 
 
 Message = TypeVar("Message", bound=Sized)
+Batch = TypeVar("Batch", bound=ProtobufMessage)
 
 
 class Outbox(Generic[Message]):
@@ -92,9 +94,8 @@ class Outbox(Generic[Message]):
 
 async def converse(
     context: Any,
-    outbox: Outbox[Message],
+    outbox: Outbox[Batch],
     read: Callable[[], Awaitable[None]],
-    pack: Callable[[list[Message]], object],
 ) -> None:
     """Read and write a stream until its peer ends it, the outbox is closed and drained, or the peer stops reading.
 
@@ -102,10 +103,9 @@ async def converse(
         context: grpc.aio's ServicerContext of the stream.
         outbox: what to write.
         read: reads the stream to its end.
-        pack: makes one message of the stream of a batch.
     """
     reader = asyncio.ensure_future(_close_after(read, outbox))
-    writer = asyncio.ensure_future(_write(context, outbox, pack))
+    writer = asyncio.ensure_future(_write(context, outbox))
     overflow = asyncio.ensure_future(outbox.overflown.wait())
     try:
         await asyncio.wait({writer, overflow}, return_when=asyncio.FIRST_COMPLETED)
@@ -126,13 +126,17 @@ async def converse(
             raise result
 
 
-async def _close_after(read: Callable[[], Awaitable[None]], outbox: Outbox[Message]) -> None:
+async def _close_after(read: Callable[[], Awaitable[None]], outbox: Outbox[Batch]) -> None:
     try:
         await read()
     finally:
         outbox.close()
 
 
-async def _write(context: Any, outbox: Outbox[Message], pack: Callable[[list[Message]], object]) -> None:
-    while batch := await outbox.take():
-        await context.write(pack(batch))
+async def _write(context: Any, outbox: Outbox[Batch]) -> None:
+    while batches := await outbox.take():
+        # A writer that keeps up finds one batch, which needs no copying.
+        first, *others = batches
+        for batch in others:
+            first.MergeFrom(batch)
+        await context.write(first)

@@ -1,0 +1,122 @@
+"""What a turn has for one peer becomes few messages, in order, and none that is too large."""
+
+import pytest
+
+from fairlead_master import agent_wire, framework_wire
+from fairlead_master.core import actions
+from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.task_state import TaskState
+from fairlead_proto.tasks import TaskSpec, TaskStatus
+from fairlead_proto.v1 import agent_pb2, framework_pb2
+
+KINDS = ResourceKinds()
+SESSION = 1
+
+
+def a_forward(first: int, count: int = 1, message: str = "") -> actions.ForwardStatuses:
+    statuses = tuple(
+        TaskStatus(
+            framework_id=FrameworkId("f1"),
+            task_id=TaskId(f"t{number}"),
+            agent_id=AgentId("a1"),
+            sequence=1,
+            state=TaskState.RUNNING,
+            message=message,
+        )
+        for number in range(first, first + count)
+    )
+    return actions.ForwardStatuses(session=SESSION, statuses=statuses)
+
+
+def an_answer(request_id: int) -> actions.AnswerAccept:
+    return actions.AnswerAccept(
+        session=SESSION,
+        request_id=request_id,
+        offer_id=OfferId("o1"),
+        answers=(
+            actions.LaunchAnswer("t1"),
+            actions.LaunchAnswer("t2", actions.Rejection.NO_FIT, "too large"),
+        ),
+    )
+
+
+def an_acknowledgement(task_id: str) -> actions.AcknowledgeStatuses:
+    return actions.AcknowledgeStatuses(session=SESSION, items=((FrameworkId("f1"), TaskId(task_id), 2),))
+
+
+def a_launch(task_id: str, environment_bytes: int = 0) -> actions.LaunchTasks:
+    spec = TaskSpec(
+        task_id=TaskId(task_id),
+        resources=(1000, 0, 0, 0),
+        command=("true",),
+        environment={"X": "x" * environment_bytes},
+    )
+    return actions.LaunchTasks(
+        session=SESSION, framework_id=FrameworkId("f1"), role=Role("default"), tasks=(spec,)
+    )
+
+
+def to_framework(*orders: actions.ToFramework) -> list[framework_pb2.FrameworkEvents]:
+    return framework_wire.write_actions(orders, KINDS, epoch=7, heartbeat_interval_ms=5000)
+
+
+def to_agent(*orders: actions.ToAgent) -> list[agent_pb2.MasterMessages]:
+    return agent_wire.write_actions(orders, KINDS, epoch=7, heartbeat_interval_ms=5000)
+
+
+def test_statuses_that_follow_one_another_share_an_event_and_never_overtake() -> None:
+    [batch] = to_framework(a_forward(1), a_forward(2, 2), an_answer(5), a_forward(4), an_answer(6))
+
+    assert batch.epoch == 7
+    assert [event.WhichOneof("event") for event in batch.events] == [
+        "statuses", "accept_result", "statuses", "accept_result",
+    ]  # fmt: skip
+    assert [status.task_id for status in batch.events[0].statuses.statuses] == ["t1", "t2", "t3"]
+    assert [status.task_id for status in batch.events[2].statuses.statuses] == ["t4"]
+
+
+def test_an_event_holds_no_more_statuses_than_an_action_may() -> None:
+    most = RECORDS_PER_ACTION_MAX
+    [batch] = to_framework(a_forward(0, most - 1), a_forward(most, 1), a_forward(most + 1, 2))
+
+    assert [len(event.statuses.statuses) for event in batch.events] == [most, 2]
+
+
+def test_a_rejected_task_is_told_beside_those_that_were_launched() -> None:
+    [batch] = to_framework(an_answer(5))
+
+    launched, rejected = batch.events[0].accept_result.items
+    assert (launched.task_id, launched.launched, launched.rejection) == ("t1", True, 0)
+    assert (rejected.task_id, rejected.launched) == ("t2", False)
+    assert rejected.rejection == framework_pb2.REJECTION_NO_FIT
+    assert rejected.detail == "too large"
+
+
+def test_acknowledgements_that_follow_one_another_share_a_message() -> None:
+    [batch] = to_agent(
+        an_acknowledgement("t1"), an_acknowledgement("t2"), a_launch("t3"), an_acknowledgement("t3")
+    )
+
+    kinds = [message.WhichOneof("message") for message in batch.messages]
+    assert kinds == ["acknowledge", "launch", "acknowledge"]
+    assert [item.task_id for item in batch.messages[0].acknowledge.items] == ["t1", "t2"]
+
+
+def test_a_turn_too_large_for_one_batch_becomes_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_wire, "BATCH_BYTES_MAX", 1000)
+    monkeypatch.setattr(framework_wire, "BATCH_BYTES_MAX", 1000)
+
+    batches = to_agent(*(a_launch(f"t{number}", environment_bytes=600) for number in range(5)))
+    events = to_framework(
+        *(a_forward(number, message="x" * 600) for number in range(2)), an_answer(1), an_answer(2)
+    )
+
+    assert [[m.launch.tasks[0].task.task_id for m in batch.messages] for batch in batches] == [
+        ["t0", "t1"], ["t2", "t3"], ["t4"],
+    ]  # fmt: skip
+    assert [len(batch.events) for batch in events] == [1, 2], (
+        "what filled the first is followed by the second"
+    )
+    assert all(batch.epoch == 7 for batch in (*batches, *events))
