@@ -119,4 +119,5 @@ def test_a_turn_too_large_for_one_batch_becomes_several(monkeypatch: pytest.Monk
     assert [len(batch.events) for batch in events] == [1, 2], (
         "what filled the first is followed by the second"
     )
-    assert all(batch.epoch == 7 for batch in (*batches, *events))
+    assert [batch.epoch for batch in batches] == [7, 7, 7]
+    assert [batch.epoch for batch in events] == [7, 7]
