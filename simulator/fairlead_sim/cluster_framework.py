@@ -20,7 +20,6 @@ from fairlead_sim.network import Connection, End, Message, Network
 _RETRIED_REASONS = (
     Reason.KILLED_BY_OPERATOR,
     Reason.FRAMEWORK_REMOVED,
-    Reason.EXECUTOR_FAILED,
     Reason.AGENT_REMOVED,
 )
 """Ends that others brought about, and that say nothing of the job."""

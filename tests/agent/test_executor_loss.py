@@ -31,7 +31,7 @@ def executor_pid(agent: Agent) -> int:
     return executor.hello.pid
 
 
-async def test_tasks_of_a_dead_executor_fail_and_the_next_one_runs_new_tasks(tmp_path: Path) -> None:
+async def test_tasks_of_a_dead_executor_are_lost_and_the_next_one_runs_new_tasks(tmp_path: Path) -> None:
     async with FakeMaster() as master:
         agent = Agent(options(master, tmp_path), LOG)
         run = asyncio.create_task(agent.run())
@@ -40,7 +40,7 @@ async def test_tasks_of_a_dead_executor_fail_and_the_next_one_runs_new_tasks(tmp
         await master.until(lambda: master.states("t1"))
 
         os.kill(executor_pid(agent), signal.SIGKILL)
-        await master.until(lambda: "FAILED" in master.states("t1"))
+        await master.until(lambda: "LOST" in master.states("t1"))
         master.launch(a_spec("t2", command=("true",)))
         await master.until(lambda: "FINISHED" in master.states("t2"))
         agent.leave("the test is over")

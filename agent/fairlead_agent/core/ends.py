@@ -89,7 +89,8 @@ def _end_of(task: LiveTask, event: ProcessExited) -> _End:
     if event.is_out_of_memory:
         return _End(TaskState.FAILED, Reason.OUT_OF_MEMORY, _memory_message(event))
     if event.exit_code is None and event.signal is None:
-        return _End(TaskState.FAILED, Reason.EXECUTOR_FAILED, event.message)
+        # It says nothing against the task: how it would have ended cannot be known.
+        return _End(TaskState.LOST, Reason.EXECUTOR_FAILED, event.message)
     if task.kill is not None and not _ended_before(event, task.kill.requested_ms):
         if task.kill.reason is Reason.MAX_RUNTIME:
             message = f"ran longer than its {task.spec.max_runtime_ms} ms"

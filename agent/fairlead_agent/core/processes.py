@@ -53,7 +53,7 @@ def _end_unknown(step: Step, task: LiveTask, *, is_first: bool) -> None:
         end_unseen(step, task, state=TaskState.LOST, reason=Reason.AGENT_RESTARTED, message=message)
     else:
         message = "the executor that ran the task died"
-        end_unseen(step, task, state=TaskState.FAILED, reason=Reason.EXECUTOR_FAILED, message=message)
+        end_unseen(step, task, state=TaskState.LOST, reason=Reason.EXECUTOR_FAILED, message=message)
 
 
 def lose_executor(step: Step) -> None:

@@ -142,7 +142,7 @@ def test_tasks_of_a_dead_executor_fail_unless_their_exit_is_known() -> None:
 
     assert the_end(agent, "t1").state is TaskState.FINISHED
     assert (the_end(agent, "t2").state, the_end(agent, "t2").reason) == (
-        TaskState.FAILED,
+        TaskState.LOST,
         Reason.EXECUTOR_FAILED,
     )
     assert list(agent.machine.state.live) == [a_key("t3")]
@@ -154,7 +154,7 @@ def test_end_that_nobody_saw_is_the_executors_failure() -> None:
     agent.step(an_exit(code=None, message="the executor that ran it died"))
 
     end = the_end(agent)
-    assert (end.state, end.reason) == (TaskState.FAILED, Reason.EXECUTOR_FAILED)
+    assert (end.state, end.reason) == (TaskState.LOST, Reason.EXECUTOR_FAILED)
 
 
 def test_end_without_a_start_ever_seen_goes_straight_to_its_state() -> None:
