@@ -1,10 +1,20 @@
 """Options become settings; what cannot be used is refused by name."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from fairlead_master.cli import MasterOptions, make_settings, run_master
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """A run configures logging for its process, and to the standard error of this moment."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 def test_options_become_settings(tmp_path: Path) -> None:
