@@ -1,6 +1,6 @@
 """The control path alone: how many tasks a second one master passes from demand to FINISHED, and what each costs it.
 
-One master process; agents whose tasks finish at once and frameworks that always want more, played by a few generator
+One master process; agents whose tasks finish at once and frameworks that have work without end, played by a few generator
 processes over real gRPC on loopback (``load_generator``). In the same run the floor: a bare gRPC server that carries
 as many messages of the same sizes (``stream_floor``). Everything shares this machine, so tasks a second is what master
 and generators reach together; the master's CPU a task is the figure that does not depend on them.
@@ -37,8 +37,11 @@ class ControlPathOptions:
     generators: int = 2
     cpus_per_agent: int = 64
     """Tasks of one CPU: this bounds what is in flight. Hosts of 64 cores are common where 200 of them are."""
-    demand: int = 400
-    """Tasks each framework wants beyond those it has; topped up at half."""
+    demand: int = 200
+    """Tasks each framework asks for at a time."""
+    is_steady: bool = False
+    """False: frameworks run arrays of ``demand`` tasks, one after the other, so that offers hold several tasks. True:
+    every framework is hungry at every moment, the worst case: units go round one by one, and hardly an offer holds two."""
     roles: int = 10
     warm_s: float = 3.0
     measure_s: float = 15.0
@@ -145,6 +148,7 @@ def _split(options: ControlPathOptions, address: str) -> list[Load]:
             first=1000 * index,
             cpus_per_agent=options.cpus_per_agent,
             demand=options.demand,
+            is_steady=options.is_steady,
             roles=options.roles,
         )
         for index, (agents, frameworks) in enumerate(
@@ -243,51 +247,50 @@ def memory_rows(result: ControlPathResult) -> list[Row]:
     ]
 
 
-def rows(result: ControlPathResult, floor: Floor) -> list[Row]:
+def rows(options: ControlPathOptions, result: ControlPathResult, floor: Floor) -> list[Row]:
     """The figures of a run."""
+    name = f"control path, {'steady' if options.is_steady else 'arrays'}"
     tasks = max(1, result.tasks)
     batches = result.agents.received + result.frameworks.received
     return [
         Row(
-            name="control path: tasks",
+            name=f"{name}: tasks",
             value=result.tasks / result.wall_s,
             unit="tasks/s",
             target=">= 5000",
             floor=floor.tasks_per_s,
         ),
         Row(
-            name="control path: master CPU",
+            name=f"{name}: master CPU",
             value=result.master_cpu_s / tasks * 1e6,
             unit="us/task",
             target="< 100",
             floor=floor.server_cpu_us_per_task,
         ),
         Row(
-            name="control path: generators' CPU",
+            name=f"{name}: generators' CPU",
             value=result.generators_cpu_s / tasks * 1e6,
             unit="us/task",
             target="",
         ),
         Row(
-            name="control path: offer to finished, p50",
+            name=f"{name}: offer to finished, p50",
             value=percentile(result.latencies_ms, 0.5),
             unit="ms",
             target="",
         ),
         Row(
-            name="control path: offer to finished, p99",
+            name=f"{name}: offer to finished, p99",
             value=percentile(result.latencies_ms, 0.99),
             unit="ms",
             target="",
         ),
+        Row(name=f"{name}: tasks per offer", value=tasks / max(1, result.offers), unit="tasks", target=""),
         Row(
-            name="control path: tasks per offer", value=tasks / max(1, result.offers), unit="tasks", target=""
-        ),
-        Row(
-            name="control path: batches the master wrote",
+            name=f"{name}: batches the master wrote",
             value=batches / tasks,
             unit="per task",
             target="",
         ),
-        Row(name="control path: tasks lost", value=result.lost, unit="tasks", target="< 1"),
+        Row(name=f"{name}: tasks lost", value=result.lost, unit="tasks", target="< 1"),
     ]

@@ -1,4 +1,4 @@
-"""Plays agents whose tasks finish at once, and frameworks that always want more, over real streams of their own.
+"""Plays agents whose tasks finish at once, and frameworks that have work without end, over real streams of their own.
 
 A process of its own: ``python -m fairlead_sim.bench.load_generator`` reads a ``Load`` and then orders from standard
 input, one a line, and answers each with one line of JSON. It ends when its input does, so it never outlives its
@@ -154,7 +154,7 @@ class _Agent:
 
 
 class _Framework:
-    """Takes every offer whole, acknowledges every status, keeps its demand topped up."""
+    """Takes every offer whole, acknowledges every status, asks for more when it is time."""
 
     def __init__(self, load: Load, number: int, counts: Snapshot, latencies_ms: deque[float]) -> None:
         self._load = load
@@ -215,9 +215,14 @@ class _Framework:
                     raise RuntimeError(f"framework {self._number}: {event.error.detail}")
                 case "result" if event.result.code != framework_pb2.CALL_CODE_OK:
                     raise RuntimeError(f"framework {self._number}: {event.result.detail}")
-        if not self._is_draining and self._wanted <= self._load.demand // 2:
+        if not self._is_draining and self._is_due():
             calls.append(self._demand(self._load.demand))
         return calls
+
+    def _is_due(self) -> bool:
+        if self._load.is_steady:
+            return self._wanted <= self._load.demand // 2
+        return self._wanted == 0 and not self._since
 
     def _demand(self, units: int) -> framework_pb2.FrameworkCall:
         self._wanted = units

@@ -19,6 +19,9 @@ from fairlead_sim.bench.spawn_floor import TRUE, measure_spawn_floor
 _RESOURCES: Final = "cpus=32,mem=32GiB"
 """Of the agent: more than the machine has, so that the tasks and not the books keep it busy."""
 
+_CPUS: Final = 0.1
+"""Of a task: hundreds fit, so that one batch of them starts while another ends."""
+
 _RUN_TIMEOUT_S: Final = 300.0
 
 
@@ -68,13 +71,17 @@ async def _play(address: str, options: ProcessOptions) -> tuple[float, tuple[flo
         latencies_ms = []
         for _ in range(options.single_tasks):
             began = time.monotonic()
-            _check(await asyncio.wait_for(framework.submit(Task([TRUE])), _RUN_TIMEOUT_S))
+            _check(
+                await asyncio.wait_for(
+                    framework.submit(Task([TRUE], cpus=_CPUS, mem="16MiB")), _RUN_TIMEOUT_S
+                )
+            )
             latencies_ms.append((time.monotonic() - began) * 1000)
     return tasks_per_s, tuple(sorted(latencies_ms))
 
 
 async def _run(framework: Framework, count: int) -> None:
-    tasks = [Task([TRUE]) for _ in range(count)]
+    tasks = [Task([TRUE], cpus=_CPUS, mem="16MiB") for _ in range(count)]
     try:
         results = await asyncio.wait_for(framework.run(tasks), _RUN_TIMEOUT_S)
     except TimeoutError:

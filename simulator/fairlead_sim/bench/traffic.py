@@ -20,7 +20,9 @@ class Load:
     """Number of its first agent and framework, so that names differ between generators."""
     cpus_per_agent: int
     demand: int
-    """Units of one CPU each framework wants at any time; topped up when half of them are served."""
+    """Tasks of one CPU each framework asks for at a time."""
+    is_steady: bool
+    """Whether a framework tops its demand up when half of it is served; else it asks again when all of it is over."""
     roles: int
     """Frameworks are spread over that many roles."""
 
