@@ -135,7 +135,6 @@ def test_with_no_agent_registered_any_demand_waits() -> None:
 
     cluster.new_agent(cpus=1000)
     assert [offer.units for offer in cluster.offers()] == [1]
-    before = cluster.master.last_cycle_ms
 
 
 def test_an_offer_that_is_not_answered_ends_with_its_lease_and_is_made_again() -> None:
