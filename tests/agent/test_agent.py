@@ -34,13 +34,21 @@ def a_script(task: str, script: str, **fields: Any) -> TaskSpec:
 
 @contextlib.asynccontextmanager
 async def an_agent(master: FakeMaster, work_dir: Path, **fields: Any) -> AsyncIterator[Agent]:
-    """An agent in this process that has registered; it and all it started are gone afterwards."""
+    """An agent in this process that knows it is registered; it and all it started are gone afterwards."""
+    told = fields.pop("on_registered", None)
+    is_registered = asyncio.Event()
+
+    def tell(agent_id: str) -> None:
+        is_registered.set()
+        if told is not None:
+            told(agent_id)
+
     given = {"resources": "cpus=4,mem=4GiB", "isolation": "none", "stop_tasks_on_exit": True, **fields}
-    agent = Agent(AgentOptions(master=master.address, work_dir=work_dir, **given), LOG)
+    agent = Agent(AgentOptions(master=master.address, work_dir=work_dir, on_registered=tell, **given), LOG)
     run = asyncio.create_task(agent.run())
-    registrations = len(master.registrations)
     try:
-        await master.until(lambda: len(master.registrations) > registrations)
+        # The master has the registration before the agent has the answer, and tests build on both.
+        await is_registered.wait()
         yield agent
     finally:
         agent.leave("the test is over")
