@@ -1,7 +1,7 @@
 """Tasks as real processes on this machine: how many a second the whole system runs, and how long one takes.
 
-A local cluster of one master and one agent runs ``/bin/true`` by the thousand through the SDK, without isolation and
-with the one the agent finds by probing, beside what two bare loops of spawn and wait reach in the same minutes. Then
+A local cluster of one master and two agents runs ``/bin/true`` by the thousand through the SDK, without isolation and
+with the one the agents find by probing, beside what two bare loops of spawn and wait reach in the same minutes. Then
 single tasks, one after the other, from submit to finished.
 """
 
@@ -14,10 +14,13 @@ from fairlead_cli.local_cluster import LocalCluster
 from fairlead_sdk import Framework, Task, TaskResult
 from fairlead_sim.bench.children import BenchFailed
 from fairlead_sim.bench.rows import Row, percentile
-from fairlead_sim.bench.spawn_floor import TRUE, measure_spawn_floor
+from fairlead_sim.bench.spawn_floor import LOOPS, TRUE, measure_spawn_floor
 
 _RESOURCES: Final = "cpus=32,mem=32GiB"
-"""Of the agent: more than the machine has, so that the tasks and not the books keep it busy."""
+"""Of an agent: more than the machine has, so that the tasks and not the books keep it busy."""
+
+_AGENTS: Final = LOOPS
+"""An executor waits for each spawn as a loop does, so there are as many as the floor has loops."""
 
 _CPUS: Final = 0.1
 """Of a task: hundreds fit, so that one batch of them starts while another ends."""
@@ -54,7 +57,7 @@ def measure(options: ProcessOptions, isolation: str) -> ProcessResult:
         BenchFailed: a task did not finish, or a run took too long.
     """
     floor = measure_spawn_floor(options.floor_s)
-    with LocalCluster(agents=1, resources=_RESOURCES, isolation=isolation) as cluster:
+    with LocalCluster(agents=_AGENTS, resources=_RESOURCES, isolation=isolation) as cluster:
         tasks_per_s, latencies_ms = asyncio.run(_play(cluster.address, options))
     floor = (floor + measure_spawn_floor(options.floor_s)) / 2
     return ProcessResult(
