@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -58,6 +58,8 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
                     await follower.note(text)
                 else:
                     await follower.show(text, is_final=True)
+                if remark := finished_remark(run.results.values()):
+                    await follower.note(remark)
         finally:
             await follower.close()
         if is_json:
@@ -177,6 +179,17 @@ def _final_text(run: Run) -> str:
         first = f"; first: {failed[0].task.name} {_outcome(failed[0])}" if failed else ""
         return f"{len(results) - len(failed)} of {len(run.tasks)} tasks finished{first}"
     return _outcome(results[0]) if results else "ended without a result"
+
+
+def finished_remark(results: Iterable[TaskResult]) -> str:
+    """What the agent has to say about tasks that FINISHED nevertheless, such as output it lost; empty if nothing."""
+    remarks = [
+        f"{result.task.name}: {result.message}"
+        for result in results
+        if result.state is TaskState.FINISHED and result.message
+    ]
+    more = f" (and {len(remarks) - 1} more such tasks; see `fairlead tasks`)" if len(remarks) > 1 else ""
+    return f"fairlead: {remarks[0]}{more}" if remarks else ""
 
 
 def _needs_words(run: Run) -> bool:

@@ -1,12 +1,13 @@
 """What `fairlead logs` does: find the task, wait for its start if asked to follow, print."""
 
 import sys
+from contextlib import suppress
 
 import grpc
 
 from fairlead_cli import rows
 from fairlead_cli.connection import as_expected
-from fairlead_cli.errors import Refused
+from fairlead_cli.errors import Refused, Unreachable
 from fairlead_cli.sandbox import AsyncConnection, Output, async_connected, read_output, tail_offset
 from fairlead_proto.v1.operator_pb2 import ListTasksRequest, ListTasksResponse, WatchRequest
 
@@ -38,6 +39,12 @@ async def print_log(
                 print(f"fairlead: {chunk.lost_bytes} bytes were rotated away", file=sys.stderr)
             sys.stdout.buffer.write(chunk.data)
             sys.stdout.buffer.flush()
+        with suppress(
+            Refused, Unreachable
+        ):  # the output is whole: whether there is a remark on it is an extra
+            task, _ = await _find(connection, task_id, task["framework_id"])
+        if task["state"] == "FINISHED" and task["message"]:
+            print(f"fairlead: {task_id}: {task['message']}", file=sys.stderr)
 
 
 async def _find(connection: AsyncConnection, task_id: str, framework_id: str) -> tuple[rows.Row, int]:

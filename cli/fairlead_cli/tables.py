@@ -12,6 +12,9 @@ from fairlead_proto.resources import format_milli
 
 BAR_WIDTH: Final = 24
 
+REMARK_LENGTH_MAX: Final = 40
+"""Of a message in a listing: enough to recognise it; `--json` has all of it."""
+
 _STATE_STYLES: Final = {
     "RUNNING": "green", "ACTIVE": "green", "CONNECTED": "green",
     "FINISHED": "dim", "COMPLETED": "dim",
@@ -87,6 +90,14 @@ def _ending(row: Row) -> str | None:
     return None if row["exit_code"] is None else str(row["exit_code"])
 
 
+def _reason(row: Row) -> str | None:
+    """Why it ended as it did; without a reason the beginning of what the agent remarked."""
+    if row["reason"] not in ("", "NONE"):
+        return str(row["reason"])
+    message = " ".join(row["message"].split())
+    return message if len(message) <= REMARK_LENGTH_MAX else message[: REMARK_LENGTH_MAX - 1] + "…"
+
+
 def _share(name: str) -> Callable[[Row], str | None]:
     return lambda row: None if row[name] is None else f"{row[name]:.4f}"
 
@@ -115,7 +126,7 @@ TASKS: Final = (
     Column("GPUS", lambda row: cores(row["gpus"]), right=True, is_shown=_any_gpus),
     Column("TIME", _run_time, right=True),
     Column("EXIT", _ending, right=True),
-    Column("REASON", lambda row: None if row["reason"] in ("", "NONE") else row["reason"]),
+    Column("REASON", _reason),
 )
 AGENTS: Final = (
     Column("ID", lambda row: row["id"]),

@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 
 from fairlead_cli import rows
-from fairlead_cli.tables import AGENTS, approximate_bytes, drawn_table, plain_table, share_bar, span
-from tests.cli.canned_master import an_agent
+from fairlead_cli.tables import AGENTS, TASKS, approximate_bytes, drawn_table, plain_table, share_bar, span
+from tests.cli.canned_master import a_task, an_agent
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,14 @@ def test_narrow_terminal_folds_ids_and_loses_no_character() -> None:
     text = console.export_text()
     assert text.count("x") == 40
     assert "…" not in text
+
+
+def test_remark_on_a_task_without_a_reason_is_listed_shortened() -> None:
+    remark = "stdout: 6 bytes could not be written: No space left on device"
+    remarked = rows.task(a_task("t-1", state="FINISHED", reason="NONE", message=remark))
+    failed = rows.task(a_task("t-2", state="FAILED", reason="EXITED", message="exit code 3"))
+
+    _, first, second = plain_table([remarked, failed], TASKS).splitlines()
+
+    assert first.endswith("  stdout: 6 bytes could not be written: N…")
+    assert second.endswith("  EXITED")

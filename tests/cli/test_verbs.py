@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import grpc
+import pytest
 from grpc_health.v1 import health_pb2
 
 from tests.cli.canned_master import CannedMaster, a_task
@@ -106,6 +107,18 @@ def test_health_is_0_or_3(invoke: Invoke, master: CannedMaster) -> None:
 def test_logs_print_what_there_is(invoke: Invoke, master: CannedMaster) -> None:
     assert invoke("logs", "t-1").out == "one\ntwo\nthree\n"
     assert invoke("logs", "t-1", "--stderr").out == "oops\n"
+
+
+@pytest.mark.parametrize("flags", [[], ["--follow"]])
+def test_logs_end_with_what_the_agent_remarked(
+    invoke: Invoke, master: CannedMaster, flags: list[str]
+) -> None:
+    master.tasks.append(a_task("t-3", state="FINISHED", message="stdout: 6 bytes could not be written"))
+
+    outcome = invoke("logs", "t-3", *flags)
+
+    assert outcome.out == "one\ntwo\nthree\n"
+    assert outcome.err == "fairlead: t-3: stdout: 6 bytes could not be written\n"
 
 
 def test_logs_of_a_waiting_task_are_refused_with_what_to_do(invoke: Invoke, master: CannedMaster) -> None:
