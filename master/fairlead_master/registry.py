@@ -74,15 +74,18 @@ class Registry:
         # One thread owns the connection: commits wait for the disk, and the loop must not.
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="registry")
 
-    def load(self) -> Loaded:
+    def load(self, unix_s: int) -> Loaded:
         """Read everything, and make the epoch of this start durable before anybody hears of it.
+
+        The epoch follows the clock and never goes back: a registry that is new because the old one was lost must not
+        give epochs, and so ids, that agents and frameworks have seen before.
 
         Raises:
             RegistryError: a table does not hold what it should.
         """
         try:
             with self._connection as connection:
-                connection.execute("update epoch set number = number + 1")
+                connection.execute("update epoch set number = max(number + 1, ?)", (unix_s,))
                 (epoch,) = connection.execute("select number from epoch").fetchone()
                 return Loaded(
                     remembered=Remembered(

@@ -170,9 +170,9 @@ def _start_of(settings: ServerSettings, registry: Registry | None, now_ms: int) 
     """What the core begins with: what was asked for, and what an earlier master wrote down."""
     kinds, core = settings.kinds, settings.core
     if registry is None:
-        # Without a registry the start time stands in for the epoch, so that a later master is a newer one.
-        return Header(kinds=kinds, settings=core, remembered=Remembered(epoch=now_ms), now_ms=now_ms)
-    loaded = registry.load()
+        remembered = Remembered(epoch=now_ms // 1000)
+        return Header(kinds=kinds, settings=core, remembered=remembered, now_ms=now_ms)
+    loaded = registry.load(now_ms // 1000)
     if loaded.policy is not None and not settings.policy_is_given:
         core = replace(core, allocation=_with_policy(core, loaded.policy))
     log.info(

@@ -41,19 +41,29 @@ def an_agent(number: int = 1) -> StoreAgent:
     )
 
 
-def test_each_start_has_a_higher_epoch(tmp_path: Path) -> None:
+def test_each_start_has_a_higher_epoch_that_follows_the_clock(tmp_path: Path) -> None:
     epochs = []
-    for _ in range(3):
+    for unix_s in (1_000, 1_000, 5_000, 10):
         registry = open_registry(tmp_path, KINDS)
-        epochs.append(registry.load().remembered.epoch)
+        epochs.append(registry.load(unix_s).remembered.epoch)
         registry.close()
 
-    assert epochs == [1, 2, 3]
+    assert epochs == [1_000, 1_001, 5_000, 5_001]
+
+
+def test_a_lost_registry_is_followed_by_a_newer_epoch_all_the_same(tmp_path: Path) -> None:
+    lost = open_registry(tmp_path / "lost", KINDS)
+    before = lost.load(1_000).remembered.epoch
+    lost.close()
+
+    new = open_registry(tmp_path / "new", KINDS)
+    assert new.load(1_060).remembered.epoch > before
+    new.close()
 
 
 def test_what_was_written_is_found_again(tmp_path: Path) -> None:
     registry = open_registry(tmp_path, KINDS)
-    registry.load()
+    registry.load(1)
     policy = StorePolicy(policy="slots:4", placement="pack", when_head_does_not_fit="freeze")
     weight = StoreWeight(role=Role("eng"), weight=Weight(2.0, {0: 3.0, 4: 0.5}))
     registry.write([a_framework(1), a_framework(2), an_agent(1), an_agent(2), weight, policy]).result()
@@ -61,7 +71,7 @@ def test_what_was_written_is_found_again(tmp_path: Path) -> None:
     registry.close()
 
     registry = open_registry(tmp_path, KINDS)
-    loaded = registry.load()
+    loaded = registry.load(1)
     registry.close()
 
     assert loaded.remembered.frameworks == (a_framework(1),)
@@ -72,16 +82,16 @@ def test_what_was_written_is_found_again(tmp_path: Path) -> None:
 
 def test_forgotten_agents_are_not_waited_for(tmp_path: Path) -> None:
     registry = open_registry(tmp_path, KINDS)
-    registry.load()
+    registry.load(1)
     registry.write([an_agent(1), ForgetAgent(agent_id=AgentId("a1-1"))]).result()
 
-    assert registry.load().remembered.agents == ()
+    assert registry.load(1).remembered.agents == ()
     registry.close()
 
 
 def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     registry = open_registry(tmp_path, KINDS)
-    registry.load()
+    registry.load(1)
     broken = StoreFramework(
         framework_id=FrameworkId("f1-9"),
         name="x",
@@ -93,7 +103,7 @@ def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="NOT NULL"):
         registry.write([a_framework(1), broken]).result()
 
-    assert registry.load().remembered.frameworks == ()
+    assert registry.load(1).remembered.frameworks == ()
     registry.close()
 
 
@@ -114,7 +124,7 @@ def test_a_file_that_is_no_registry_is_refused_and_left_alone(tmp_path: Path, co
 
 def test_a_corrupt_page_is_refused_and_left_alone(tmp_path: Path) -> None:
     registry = open_registry(tmp_path, KINDS)
-    registry.load()
+    registry.load(1)
     registry.write([a_framework(number) for number in range(500)]).result()
     registry.close()
     path = tmp_path / "registry.db"

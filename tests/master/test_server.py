@@ -353,7 +353,7 @@ async def test_a_restarted_master_knows_its_frameworks_and_adopts_running_tasks(
         await framework.close()
 
     assert (again.agent_id, resumed.framework_id) == (registered.agent_id, welcome.framework_id)
-    assert resumed.epoch == welcome.epoch + 1
+    assert resumed.epoch > welcome.epoch
     assert [(status.task_id, status.state) for status in statuses.statuses] == [
         ("t1", types_pb2.TASK_STATE_RUNNING)
     ]

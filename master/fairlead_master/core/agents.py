@@ -64,7 +64,7 @@ def _known_or_new(master: Master, event: AgentConnected) -> Agent:
     agent_id = event.agent_id
     if agent_id is None:
         master.agents_made += 1
-        agent_id = AgentId(f"a{master.epoch}-{master.agents_made}")
+        agent_id = AgentId(f"a{master.life}-{master.agents_made}")
     agent = master.agents.get(agent_id)
     attributes = {**event.attributes, "hostname": event.hostname, "agent_id": agent_id}
     is_news = agent is None or (agent.total, agent.attributes, agent.state) != (

@@ -84,7 +84,7 @@ def _refusal(master: Master, event: FrameworkConnected) -> tuple[ErrorCode, str]
 def _admit(master: Master, event: FrameworkConnected, now_ms: int) -> Framework:
     master.frameworks_made += 1
     framework = Framework(
-        framework_id=FrameworkId(f"f{master.epoch}-{master.frameworks_made}"),
+        framework_id=FrameworkId(f"f{master.life}-{master.frameworks_made}"),
         name=event.name,
         role=event.role,
         principal=event.principal,

@@ -51,7 +51,7 @@ def run_cycle(master: Master, now_ms: int) -> None:
         agent = master.agents[grant.agent_id]
         assert framework.session is not None, f"{grant.framework_id} was granted resources while it is away"
         master.offers_made += 1
-        offer_id = OfferId(f"o{master.epoch}-{master.offers_made}")
+        offer_id = OfferId(f"o{master.life}-{master.offers_made}")
         offer = Offer(
             offer_id=offer_id,
             framework=framework,

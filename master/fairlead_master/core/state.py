@@ -209,6 +209,11 @@ class Master:
     )
     """What changed: (version, kind, id, what), oldest first."""
 
+    @property
+    def life(self) -> str:
+        """The epoch as it stands in ids: short, and never used by another start."""
+        return _base_36(self.epoch)
+
     def note(self, kind: str, identity: str, what: str) -> None:
         """Record a change for watchers."""
         self.version += 1
@@ -223,6 +228,14 @@ class Master:
         framework = self.frameworks.get(key[0])
         task = framework.tasks.get(key[1]) if framework is not None else None
         return task if task is not None else self.finished.get(key)
+
+
+def _base_36(number: int) -> str:
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits
 
 
 def status_of(task: Task, agent_time_ms: int = 0) -> TaskStatus:

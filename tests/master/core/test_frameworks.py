@@ -271,3 +271,12 @@ def test_no_more_frameworks_are_admitted_than_the_bound() -> None:
     )
 
     assert refused == [ended(9, ErrorCode.LIMIT, "expected at most 100000 frameworks")]
+
+
+def test_ids_carry_the_epoch_in_short() -> None:
+    cluster = Cluster()
+    cluster.master.epoch = 1_795_231_785
+
+    cluster.new_framework()
+
+    assert list(cluster.master.frameworks) == ["ftou1pl-1"]
