@@ -48,6 +48,7 @@ class LocalCluster:
         master: the master's process.
         agents: the agents' processes.
         resources: of each agent, as text.
+        isolations: what holds tasks to their limits, of each agent; known once started.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class LocalCluster:
         self.address = ""
         self.master = ChildProcess("master", (), Path())
         self.agents: list[ChildProcess] = []
+        self.isolations: list[str] = []
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -151,8 +153,9 @@ class LocalCluster:
         with connected(self.address) as connection:
             while True:
                 with contextlib.suppress(Unreachable):
-                    states = [row["state"] for row in pages.AGENTS.fetch(connection)[0]]
-                    if states.count("ACTIVE") >= len(self.agents):
+                    rows = [row for row in pages.AGENTS.fetch(connection)[0] if row["state"] == "ACTIVE"]
+                    if len(rows) >= len(self.agents):
+                        self.isolations = [row["isolation"] for row in rows]
                         return
                 self._look_for_dead(deadline)
 

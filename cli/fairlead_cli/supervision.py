@@ -4,6 +4,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,6 +60,7 @@ def _greet(cluster: LocalCluster, took_s: float) -> None:
     print(
         f"master at {cluster.address} with {len(cluster.agents)} agents of {of}, up in {took_s:.1f} s\n"
         f"logs and sandboxes in {cluster.directory}\n"
+        f"{limits_notice(cluster.isolations)}"
         f"try, in another shell:\n"
         f"  {export}fairlead run -- echo hello\n"
         f"  fairlead run -n 10 --cpus 0.5 -- sh -c 'sleep 3; hostname'\n"
@@ -66,6 +68,18 @@ def _greet(cluster: LocalCluster, took_s: float) -> None:
         f"  fairlead shares\n"
         f"Ctrl-C stops everything.",
         flush=True,
+    )
+
+
+def limits_notice(isolations: Sequence[str]) -> str:
+    """A line that says so if agents enforce no limits, for people who would trust in them; else empty."""
+    unlimited = isolations.count("none")
+    if not unlimited:
+        return ""
+    who = "" if unlimited == len(isolations) else f" by {unlimited} of {len(isolations)} agents"
+    return (
+        f"isolation none: CPU and memory limits of tasks are not enforced{who} "
+        f"(needs cgroups that may be written to, as root has; the agents' logs say why)\n"
     )
 
 

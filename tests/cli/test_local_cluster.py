@@ -13,7 +13,7 @@ from fairlead_cli import local_cluster
 from fairlead_cli.child_process import ChildProcess
 from fairlead_cli.errors import Failed, Invalid
 from fairlead_cli.local_cluster import LocalCluster
-from fairlead_cli.supervision import RESTART_WAITS_S, STEADY_S, Supervisor
+from fairlead_cli.supervision import RESTART_WAITS_S, STEADY_S, Supervisor, limits_notice
 from tests.cli.conftest import Invoke
 
 
@@ -66,6 +66,11 @@ def test_small_host_still_offers_room_for_ordinary_tasks(monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "sysconf", lambda _name: 2**14)
 
     assert local_cluster.default_resources(3).startswith("cpus=2,mem=1GiB,")
+
+
+def test_limits_that_hold_need_no_words_and_others_are_counted() -> None:
+    assert limits_notice(["cgroup v2", "cgroup v1"]) == ""
+    assert " not enforced by 1 of 2 agents (" in limits_notice(["none", "cgroup v2"])
 
 
 class FakeProcess(ChildProcess):
@@ -149,6 +154,7 @@ def test_up_greets_restarts_what_dies_and_leaves_nothing(number: int, code: int)
         up.communicate(timeout=30)
 
     assert up.returncode == code
+    assert greeting[2].startswith("isolation none: CPU and memory limits of tasks are not enforced (")
     assert died.startswith("agent-1 died (signal 9), starting it again in 0 s")
     assert restarted.startswith("agent-1 started again, pid ")
     assert not directory.exists()
