@@ -19,7 +19,7 @@ from fairlead_master.core.actions import (
 from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
 from fairlead_master.core.state import Framework, Master, Offer, Task, remember, status_of
 from fairlead_master.core.tasks import forward, shortened
-from fairlead_proto.ids import OfferId, TaskId
+from fairlead_proto.ids import FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import Vector, add, fits, scale
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskSpec
@@ -114,12 +114,27 @@ def rescind(master: Master, offers: list[Offer], reason: str) -> None:
 def expire(master: Master, now_ms: int) -> None:
     """End the offers whose lease is over. All leases are equally long, so the oldest end first."""
     due = []
+    hoarders: dict[FrameworkId, Framework] = {}
     for offer in master.offers.values():
         if offer.expires_ms > now_ms:
             break
         due.append(offer)
         offer.framework.offers_expired += 1
+        hoarders[offer.framework.framework_id] = offer.framework
     rescind(master, due, LEASE_ENDED)
+    for framework in hoarders.values():
+        framework.unanswered += 1
+    for offer in due:
+        # Who does not answer holds others' resources for a lease. Once may be an accident; after that he is asked
+        # half as often each time.
+        if offer.framework.unanswered > 1:
+            pause_ms = master.settings.offer_lease_ms * 2 ** min(offer.framework.unanswered - 2, 10)
+            _pause(master, offer, now_ms + min(pause_ms, master.settings.unanswered_pause_max_ms))
+
+
+def _pause(master: Master, offer: Offer, until_ms: int) -> None:
+    """Do not offer the class of an offer again for a while, on any agent."""
+    master.allocator.refuse(offer.framework.framework_id, offer.class_id, None, until_ms)
 
 
 def offer_accepted(master: Master, event: OfferAccepted, now_ms: int) -> None:
@@ -181,6 +196,7 @@ def _launch(
     answers, launched = _judge(master, framework, offer, specs)
     _end(master, offer, USED)
     framework.offers_accepted += 1
+    framework.unanswered = 0
     agent = offer.agent
     master.allocator.settle(
         framework.framework_id,
@@ -190,6 +206,8 @@ def _launch(
         offer.units,
         [spec.resources for spec in launched],
     )
+    if len(launched) < len(specs):
+        _pause(master, offer, now_ms + master.settings.rejected_pause_ms)
     if launched:
         deadline_ms = now_ms + master.settings.staging_timeout_ms
         for spec in launched:
@@ -274,6 +292,7 @@ def offers_declined(master: Master, event: OffersDeclined, now_ms: int) -> None:
     framework = master.framework_by_session.get(event.session)
     if framework is None:
         return
+    framework.unanswered = 0
     foreign = [offer_id for offer_id in event.offer_ids if _is_foreign(master, framework, offer_id)]
     until_ms = now_ms + (event.ttl_ms or master.settings.decline_ttl_ms)
     for offer_id in event.offer_ids:

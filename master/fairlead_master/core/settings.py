@@ -42,6 +42,11 @@ class CoreSettings:
     or a slow network, and bound what a crashed or hoarding framework can hold."""
     decline_ttl_ms: int = 5_000
     """Default of a decline without a time: what Mesos's frameworks found usable."""
+    rejected_pause_ms: int = 1_000
+    """How long a class is not offered after an accept of which something was rejected: the same offer would get the
+    same answer, hundreds of times a second. The next SetDemand ends it."""
+    unanswered_pause_max_ms: int = 300_000
+    """Offers nobody answers twice in a row pause their class for their lease, then for twice that, up to this."""
     staging_timeout_ms: int = 30_000
     """From launch to the agent's first word on a task. Agents answer within milliseconds; a host busy swapping may take
     seconds; beyond that the launch is taken back."""

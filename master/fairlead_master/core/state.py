@@ -109,6 +109,8 @@ class Framework:
     offers_accepted: int = 0
     offers_declined: int = 0
     offers_expired: int = 0
+    unanswered: int = 0
+    """Times in a row that it let offers expire."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,8 +1,10 @@
 """Demand, offers with leases, and what becomes of them."""
 
+from itertools import pairwise
+
 from fairlead_master.core import actions
 from fairlead_master.core.actions import CallCode, Rejection
-from fairlead_master.core.events import DeclineScope, InvalidTask
+from fairlead_master.core.events import AgentBeat, DeclineScope, InvalidTask
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, Operator
@@ -341,6 +343,13 @@ def test_an_invalid_description_is_refused_and_the_others_run() -> None:
     )
 
 
+def offered_after_the_pause(cluster: Cluster) -> tuple[actions.OfferTerms, ...]:
+    sent = cluster.wait(cluster.master.settings.rejected_pause_ms)
+    return tuple(
+        terms for action in sent if isinstance(action, actions.SendOffers) for terms in action.offers
+    )
+
+
 def test_a_task_id_is_used_once_within_an_accept_across_accepts_and_after_the_end() -> None:
     cluster, agent, framework = a_pair()
     cluster.demand(framework, a_class(units=2))
@@ -352,12 +361,12 @@ def test_a_task_id_is_used_once_within_an_accept_across_accepts_and_after_the_en
     _, within = cluster.accept(framework, offer.offer_id, a_spec(), a_spec())
     assert within == accept_answered(cluster, framework, "o1-1", actions.LaunchAnswer("t1"), refused)
 
-    (second,) = cluster.offers()
+    (second,) = offered_after_the_pause(cluster)
     across = cluster.accept(framework, second.offer_id, a_spec())
     assert across == [accept_answered(cluster, framework, second.offer_id, refused)]
 
     cluster.report(agent, a_status("f1-1", state=TaskState.FINISHED))
-    (third,) = cluster.offers()
+    (third,) = offered_after_the_pause(cluster)
     after = cluster.accept(framework, third.offer_id, a_spec())
     assert after == [accept_answered(cluster, framework, third.offer_id, refused)]
 
@@ -502,3 +511,39 @@ def test_a_calm_cluster_offers_within_milliseconds_and_a_busy_one_gathers() -> N
     assert calm is not None
     assert calm - before <= settings.allocation_window_ms
     assert busy == cluster.master.last_cycle_ms + settings.busy_window_ms
+
+
+def test_what_was_rejected_is_not_offered_again_at_once() -> None:
+    """A scheduler with a bug repeats its mistake as often as it is offered the chance."""
+    cluster = Cluster()
+    cluster.new_agent()
+    framework, _ = cluster.new_framework()
+    cluster.demand(framework, a_class(units=2))
+    (offer,) = cluster.offers()
+
+    cluster.accept(framework, offer.offer_id, a_spec("t1", unit=resources(cpus=100)))
+
+    assert cluster.offers() == []
+    later = cluster.wait(cluster.master.settings.rejected_pause_ms)
+    assert sum(isinstance(action, actions.SendOffers) for action in later) == 1
+
+
+def test_offers_nobody_answers_come_less_and_less_often() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent()
+    framework, _ = cluster.new_framework()
+    cluster.demand(framework, a_class())
+    offered_ms: list[int] = []
+    while len(offered_ms) < 5:
+        sent = cluster.tick()
+        cluster.step(AgentBeat(session=agent, used=()))
+        if any(isinstance(action, actions.SendOffers) for action in sent):
+            offered_ms.append(cluster.now_ms)
+        due = cluster.machine.next_deadline_ms(cluster.now_ms)
+        assert due is not None
+        cluster.now_ms = due
+
+    gaps = [round((after - before) / 5_000) for before, after in pairwise(offered_ms)]
+    assert gaps == [1, 2, 3, 5], "the lease, and then no pause, a lease of it, two leases, four"
+    cluster.demand(framework, a_class())
+    assert len(cluster.offers()) == 1, "whoever says anew what he wants is asked at once"
