@@ -130,6 +130,8 @@ class RunningTask:
     def _remarks(self, usage: Measurement, *, is_out_of_memory: bool) -> Iterator[str]:
         if is_out_of_memory:
             yield f"out of memory: limit {usage.mem_limit_bytes} bytes, peak {usage.mem_peak_bytes} bytes"
+        elif (kills := self.group.memory_kills()) and not self._was_killed:
+            yield f"{kills} of its processes killed by the kernel at its memory limit of {usage.mem_limit_bytes} bytes"
         if self._left_count and self.group.pids():
             yield f"{self._left_count} processes of it could not be killed"
         yield self.streams[0].complaint("stdout")

@@ -148,3 +148,15 @@ async def test_a_task_after_one_that_was_killed_hard_can_start(connect: Connect,
     ended = await agent.exited(agent.start("b", "true"))
 
     assert ended.exit_code == 0
+
+
+async def test_a_child_killed_for_memory_is_mentioned_though_the_task_went_on_well(
+    connect: Connect, cgroup_v1: str
+) -> None:
+    agent = await connect(cgroup_v1)
+
+    key = agent.shell("a", "python3 -c 'x = bytearray(300 << 20)'; exit 0", mem_bytes=64 * MIB)
+
+    ended = await agent.exited(key)
+    assert (ended.exit_code, ended.out_of_memory) == (0, False)
+    assert ended.message == f"1 of its processes killed by the kernel at its memory limit of {64 * MIB} bytes"
