@@ -292,6 +292,7 @@ def read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
         read_id(f"{field}.task_id", task_id)
     state = _STATE_BY_NUMBER.get(message.state) or read_state(f"{field}.state", message.state)
     reason = _REASON_BY_NUMBER.get(message.reason) or read_reason(f"{field}.reason", message.reason)
+    text = message.message
     return TaskStatus(
         framework_id=FrameworkId(framework_id),
         task_id=TaskId(task_id),
@@ -299,7 +300,7 @@ def read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
         sequence=message.sequence,
         state=state,
         reason=reason,
-        message=message.message[:4096],
+        message=text[:4096] if text else "",
         timestamp_ms=message.timestamp_ms,
         exit_code=message.exit_code if message.HasField("exit_code") else None,
         signal=message.signal if message.HasField("signal") else None,
@@ -335,12 +336,22 @@ def fill_status(message: types_pb2.TaskStatus, status: TaskStatus) -> None:
 
 def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
     """What a task used; negative figures, which no measurement gives, become zero."""
+    figures = (
+        message.cpu_time_ms,
+        message.mem_bytes,
+        message.mem_peak_bytes,
+        message.mem_limit_bytes,
+        message.sandbox_bytes,
+    )
+    if min(figures) < 0:
+        figures = tuple([max(0, figure) for figure in figures])  # type: ignore[assignment]  # still five
+    cpu_time_ms, mem_bytes, mem_peak_bytes, mem_limit_bytes, sandbox_bytes = figures
     return TaskUsage(
-        cpu_time_ms=max(0, message.cpu_time_ms),
-        mem_bytes=max(0, message.mem_bytes),
-        mem_peak_bytes=max(0, message.mem_peak_bytes),
-        mem_limit_bytes=max(0, message.mem_limit_bytes),
-        sandbox_bytes=max(0, message.sandbox_bytes),
+        cpu_time_ms=cpu_time_ms,
+        mem_bytes=mem_bytes,
+        mem_peak_bytes=mem_peak_bytes,
+        mem_limit_bytes=mem_limit_bytes,
+        sandbox_bytes=sandbox_bytes,
     )
 
 
