@@ -535,8 +535,8 @@ def test_offers_nobody_answers_come_less_and_less_often() -> None:
     cluster.demand(framework, a_class())
     offered_ms: list[int] = []
     while len(offered_ms) < 5:
-        sent = cluster.tick()
         cluster.step(AgentBeat(session=agent, used=()))
+        sent = cluster.tick()
         if any(isinstance(action, actions.SendOffers) for action in sent):
             offered_ms.append(cluster.now_ms)
         due = cluster.machine.next_deadline_ms(cluster.now_ms)
