@@ -39,6 +39,10 @@ PORT_ATTEMPTS: Final = 3
 """Between choosing a free port and the master's bind another process may take it."""
 
 
+class StartCancelled(Exception):
+    """``cancel_start`` was called before the cluster was ready; nothing is left of it."""
+
+
 class LocalCluster:
     """A master and agents on loopback. A context manager, for `with` and for `async with`; methods block.
 
@@ -101,6 +105,7 @@ class LocalCluster:
         self.master = ChildProcess("master", (), Path())
         self.agents: list[ChildProcess] = []
         self.isolations: list[str] = []
+        self._is_start_cancelled = False
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -110,12 +115,10 @@ class LocalCluster:
         Raises:
             Invalid: the port is in use.
             Failed: a process died, with the end of its log; or the time was not enough.
+            StartCancelled: ``cancel_start`` was called.
         """
-        if self._given_directory is None:
-            self._temporary = Path(tempfile.mkdtemp(prefix="fairlead-")).resolve()
-        self.directory = (self._given_directory or self._temporary or Path()).resolve()
-        (self.directory / "logs").mkdir(parents=True, exist_ok=True)
         try:
+            self._make_directory()
             for attempt in range(1, PORT_ATTEMPTS + 1):
                 self._start_processes()
                 try:
@@ -130,6 +133,14 @@ class LocalCluster:
             self._stop_processes()
             self._remove_directory()
             raise
+
+    def cancel_start(self) -> None:
+        """Make a ``start`` under way, or to come, clean up and raise; harmless once it has returned.
+
+        For signal handlers and other threads. An exception out of a handler would do for most moments, but one that
+        comes while a process is being made loses track of it.
+        """
+        self._is_start_cancelled = True
 
     def stop(self) -> None:
         """Kill all tasks, then stop agents and master, each in bounded time; harmless when it is down."""
@@ -167,7 +178,16 @@ class LocalCluster:
         self.stop()
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self.start)
+        starting = asyncio.create_task(asyncio.to_thread(self.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread goes on whatever becomes of its task.
+            self.cancel_start()
+            with contextlib.suppress(StartCancelled, Failed, Invalid):
+                await starting
+            await asyncio.to_thread(self.stop)
+            raise
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -204,6 +224,12 @@ class LocalCluster:
 
     # --- steps --------------------------------------------------------------------------------------------------
 
+    def _make_directory(self) -> None:
+        if self._given_directory is None:
+            self._temporary = Path(tempfile.mkdtemp(prefix="fairlead-")).resolve()
+        self.directory = (self._given_directory or self._temporary or Path()).resolve()
+        (self.directory / "logs").mkdir(parents=True, exist_ok=True)
+
     def _start_processes(self) -> None:
         port = self._port or _free_port()
         self.address = f"127.0.0.1:{port}"
@@ -217,6 +243,7 @@ class LocalCluster:
         ]
         # All at once: agents try again every few milliseconds until the master listens.
         for process in self.processes:
+            self._check_cancelled()
             process.start()
 
     def _master_command(self) -> list[str]:
@@ -234,7 +261,12 @@ class LocalCluster:
             command += ["--isolation", self._isolation]
         return [*command, "--stop-tasks-on-exit", "--stop-with-parent", *self._agent_arguments]
 
+    def _check_cancelled(self) -> None:
+        if self._is_start_cancelled:
+            raise StartCancelled("the cluster was to be started no longer")
+
     def _look_for_dead(self, deadline: float) -> None:
+        self._check_cancelled()
         for process in self.processes:
             if not process.is_alive:
                 raise Failed(

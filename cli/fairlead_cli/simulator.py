@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from fairlead_cli.addresses import ADDRESS, json_option
 from fairlead_cli.agent import ISOLATIONS
+from fairlead_cli.end_signals import ended_as_by_ctrl_c
 from fairlead_cli.parameters import DURATION, RESOURCES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -45,7 +46,7 @@ def demo() -> int:
     """
     from fairlead_sim.demos.demo import run_demo
 
-    with _expected_errors(None):
+    with ended_as_by_ctrl_c(), _expected_errors(None):
         return run_demo()
 
 
@@ -153,7 +154,7 @@ def replay(
         limit_s=None if limit_ms is None else limit_ms / 1000,
         out=out,
     )
-    with _expected_errors(address):
+    with ended_as_by_ctrl_c(), _expected_errors(address):
         return run_replay(settings, as_json=as_json)
 
 

@@ -5,13 +5,15 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from fairlead_cli.addresses import DEFAULT_MASTER
 from fairlead_cli.child_process import ChildProcess
+from fairlead_cli.end_signals import END_SIGNALS, handled
 from fairlead_cli.errors import EXIT_INTERRUPTED
-from fairlead_cli.local_cluster import LocalCluster
+from fairlead_cli.local_cluster import LocalCluster, StartCancelled
 
 LOOK_INTERVAL_S: Final = 0.25
 """Between looks whether a child has died: a person does not notice, and it costs some microseconds."""
@@ -25,7 +27,7 @@ STEADY_S: Final = 30.0
 
 
 def run_until_signal(cluster: LocalCluster) -> int:
-    """Start the cluster, supervise it until SIGINT or SIGTERM, stop it, and return the exit code.
+    """Start the cluster, supervise it until SIGINT, SIGTERM or SIGHUP, stop it, and return the exit code.
 
     Raises:
         Invalid, Failed: it did not start; nothing is left of it.
@@ -35,20 +37,19 @@ def run_until_signal(cluster: LocalCluster) -> int:
 
     def stop(number: int, _frame: object) -> None:
         received.append(number)
+        cluster.cancel_start()
         stopped.set()
 
     begun = time.monotonic()
-    # While it starts, Ctrl-C raises and the cluster cleans up after itself; SIGTERM is made to do the same.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        cluster.start()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
-        _greet(cluster, time.monotonic() - begun)
-        Supervisor(cluster).run(stopped)
-        print("stopping: tasks first, then agents, then the master", file=sys.stderr, flush=True)
-    finally:
-        cluster.stop()
+    with handled(stop, *END_SIGNALS):
+        try:
+            with suppress(StartCancelled):
+                cluster.start()
+                _greet(cluster, time.monotonic() - begun)
+                Supervisor(cluster).run(stopped)
+                print("stopping: tasks first, then agents, then the master", file=sys.stderr, flush=True)
+        finally:
+            cluster.stop()
     # A service manager's SIGTERM is the ordinary end; Ctrl-C is reported as every shell command reports it.
     return EXIT_INTERRUPTED if received[:1] == [signal.SIGINT] else 0
 
