@@ -545,5 +545,6 @@ def test_offers_nobody_answers_come_less_and_less_often() -> None:
 
     gaps = [round((after - before) / 5_000) for before, after in pairwise(offered_ms)]
     assert gaps == [1, 2, 3, 5], "the lease, and then no pause, a lease of it, two leases, four"
+    assert cluster.offers() == [], "the fifth has expired as well"
     cluster.demand(framework, a_class())
     assert len(cluster.offers()) == 1, "whoever says anew what he wants is asked at once"
