@@ -97,6 +97,16 @@ class ChildProcess:
         except OSError as error:
             return f"(no log: {error})"
 
+    def last_words(self) -> str:
+        """How a sentence on its end goes on: with the one line by which commands refuse, or else the log's end."""
+        tail = self.log_tail()
+        said = [
+            line
+            for line in tail.splitlines()
+            if line.startswith(("fairlead: ", f"fairlead {self.arguments[0]}: "))
+        ]
+        return f": {said[-1]} (log: {self.log})" if said else f"; the end of {self.log}:\n{tail}"
+
     def _close_stdin(self) -> None:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()

@@ -113,7 +113,7 @@ class LocalCluster:
         """Start everything at once and return when all agents are registered.
 
         Raises:
-            Invalid: the port is in use.
+            Invalid: the port is in use, or the directory cannot be.
             Failed: a process died, with the end of its log; or the time was not enough.
             StartCancelled: ``cancel_start`` was called.
         """
@@ -129,9 +129,12 @@ class LocalCluster:
                     self._stop_processes()
                 else:
                     return
-        except BaseException:
+        except BaseException as error:
             self._stop_processes()
             self._remove_directory()
+            if isinstance(error, OSError):
+                where = error.filename or self.directory
+                raise Invalid(f"{where}: expected to write to it, got: {error.strerror or error}") from error
             raise
 
     def cancel_start(self) -> None:
@@ -270,8 +273,7 @@ class LocalCluster:
         for process in self.processes:
             if not process.is_alive:
                 raise Failed(
-                    f"{process.name} ended at its start with code {process.exit_code}; the end of {process.log}:\n"
-                    f"{process.log_tail()}"
+                    f"{process.name} ended at its start with code {process.exit_code}{process.last_words()}"
                 )
         if time.monotonic() > deadline:
             raise Failed(f"the cluster was not ready in time; see the logs in {self.directory / 'logs'}")

@@ -51,6 +51,7 @@ def up(
     from fairlead_cli.local_cluster import LocalCluster
     from fairlead_cli.supervision import run_until_signal
 
+    _check(resources or "", policy)
     cluster = LocalCluster(
         agents=agents,
         resources=resources,
@@ -61,3 +62,22 @@ def up(
         isolation=isolation,
     )
     return run_until_signal(cluster)
+
+
+def _check(resources: str, policy: str | None) -> None:
+    """Refuse here what a child would refuse in its log, once it has started.
+
+    Raises:
+        Invalid: no such policy, or a resource this cluster does not know.
+    """
+    from fairlead_cli.errors import Invalid
+    from fairlead_master.allocation.api import AllocationError
+    from fairlead_master.allocation.policies import slots_per_agent
+    from fairlead_proto.resources import ResourceError, ResourceKinds
+
+    try:
+        ResourceKinds().parse(resources)
+        if policy is not None:
+            slots_per_agent(policy)
+    except (AllocationError, ResourceError) as error:
+        raise Invalid(str(error)) from error

@@ -31,6 +31,34 @@ def test_busy_port_is_named_and_nothing_is_started(invoke: Invoke, busy_port: in
     assert outcome.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--policy", "luck"], "policy: expected one of drf, slots:K, fifo (such as slots:4), got 'luck'"),
+        (["--policy", "slots:0"], "policy: expected slots:K with K from 1 to "),
+        (["--resources", "bananas=4"], "bananas"),
+        (["--resources", "cpus=1,cpus=2"], "resources: expected each name once, got 'cpus' twice"),
+        (["--state", "/proc/nowhere"], "/proc/nowhere"),
+        (["--state", "/dev/null/nowhere"], "Not a directory"),
+    ],
+)
+def test_what_up_cannot_use_is_refused_in_one_line_before_anything_starts(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, arguments: list[str], error: str
+) -> None:
+    def start(process: ChildProcess) -> None:
+        raise AssertionError(f"{process.name} was started")
+
+    monkeypatch.setattr(ChildProcess, "start", start)
+
+    outcome = invoke("up", "--port", "0", *arguments)
+
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("fairlead: ")
+    assert error in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
 def test_process_that_dies_at_its_start_is_shown_with_its_last_words(tmp_path: Path) -> None:
     cluster = LocalCluster(agents=1, policy="luck", directory=tmp_path / "state")
 
@@ -39,6 +67,7 @@ def test_process_that_dies_at_its_start_is_shown_with_its_last_words(tmp_path: P
 
     assert str(tmp_path / "state" / "logs" / "master.log") in str(failed.value)
     assert "got 'luck'" in str(failed.value)
+    assert "\n" not in str(failed.value), "its log lines are for whoever looks for them"
     assert not any(process.is_alive for process in cluster.processes)
 
 
