@@ -6,6 +6,7 @@ the SDK, which knows the forms of constraints as well.
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import click
@@ -65,6 +66,27 @@ def parse_weight(text: str) -> float:
     return weight
 
 
+def parse_task_bytes(name: str) -> Callable[[str], str]:
+    """A check of one amount of bytes of a task, which it gives unchanged.
+
+    Elsewhere a bare number is bytes. Here a person types it, who with ``512`` means MiB.
+
+    Raises:
+        ValueError: by the check: not of that form, or a bare number of bytes below 1 MiB that is not 0.
+    """
+
+    def check(text: str) -> str:
+        amount = parse_bytes(name, text)
+        if 0 < amount < 2**20 and not text.strip()[-1].isalpha():
+            raise ValueError(
+                f"{name}: expected bytes such as 512MiB, got {text!r}: that is {amount} bytes; "
+                f"write {text.strip()}MiB or {text.strip()}B"
+            )
+        return text
+
+    return check
+
+
 def _parse_resource_weight(text: str) -> tuple[str, float]:
     name, weight = parse_pair(text)
     return name, parse_weight(weight)
@@ -82,6 +104,8 @@ def _parse_resources(text: str) -> str:
 
 DURATION: Final = Text("duration", parse_duration)
 RESOURCES: Final = Text("resources", _parse_resources)
+TASK_MEM: Final = Text("amount", parse_task_bytes("mem"))
+TASK_DISK: Final = Text("amount", parse_task_bytes("disk"))
 PAIR: Final = Text("name=value", parse_pair)
 WEIGHT: Final = Text("weight", parse_weight)
 LOG_LEVEL: Final = click.Choice(["debug", "info", "warning", "error"])

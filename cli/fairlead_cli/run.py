@@ -5,17 +5,26 @@ from collections.abc import Sequence
 import click
 
 from fairlead_cli.addresses import json_option, master_option
-from fairlead_cli.parameters import PAIR, WEIGHT
+from fairlead_cli.parameters import PAIR, TASK_DISK, TASK_MEM, WEIGHT
 
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.argument("command", metavar="[--] CMD...", nargs=-1, required=True)
 @click.option("--cpus", default="1", show_default=True, help="Cores of one task, such as 0.5.")
 @click.option(
-    "--mem", default="512MiB", show_default=True, help="Memory of one task; more than that ends it."
+    "--mem",
+    type=TASK_MEM,
+    default="512MiB",
+    show_default=True,
+    help="Memory of one task; more than that ends it. 0 is no limit, and is counted as nothing.",
 )
 @click.option("--gpus", default="0", help="GPUs of one task.")
-@click.option("--disk", default="0", help="Sandbox space of one task, such as 1GiB.")
+@click.option(
+    "--disk",
+    type=TASK_DISK,
+    default="0",
+    help="Sandbox space of one task, such as 1GiB; counts for fairness and placement, and is not enforced.",
+)
 @click.option("--name", default="", help="For listings [default: the program's name]")
 @click.option("--role", default="", help="Account its share is counted on, such as eng/ml [default: default]")
 @click.option("--weight", type=WEIGHT, help="Of the role, if it has none yet.")

@@ -1,6 +1,6 @@
 import pytest
 
-from fairlead_cli.parameters import parse_duration, parse_pair, parse_weight
+from fairlead_cli.parameters import parse_duration, parse_pair, parse_task_bytes, parse_weight
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,23 @@ def test_what_is_no_pair_is_refused(text: str) -> None:
 def test_what_is_no_weight_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a number from"):
         parse_weight(text)
+
+
+@pytest.mark.parametrize("text", ["0", "512B", "512MiB", "1.5G", "1048576", "1073741824"])
+def test_amount_that_can_be_meant_passes_unchanged(text: str) -> None:
+    assert parse_task_bytes("mem")(text) == text
+
+
+def test_bare_small_number_is_refused_with_both_things_it_may_mean() -> None:
+    with pytest.raises(ValueError, match="mem: expected bytes") as refused:
+        parse_task_bytes("mem")("512")
+
+    assert str(refused.value) == (
+        "mem: expected bytes such as 512MiB, got '512': that is 512 bytes; write 512MiB or 512B"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "-1", "nan", "MiB", "512 bananas"])
+def test_what_is_no_amount_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="disk: expected bytes such as"):
+        parse_task_bytes("disk")(text)
