@@ -23,11 +23,18 @@ def _listing_options(command: Command) -> Command:
 @click.option("--framework", "framework_id", default="", help="Only tasks of the framework with this id.")
 @_listing_options
 def tasks(master: str, *, as_json: bool, is_watched: bool, states: Sequence[str], framework_id: str) -> None:
-    """List tasks."""
+    """List tasks.
+
+    Of the tasks that wait, frameworks name the first few of each kind; a line on stderr says how many more there are.
+    """
     from fairlead_cli import pages, showing
 
-    listing = pages.tasks(states=[state.upper() for state in states], framework_id=framework_id)
-    showing.show(master, listing, as_json=as_json, is_watched=is_watched)
+    wanted = [state.upper() for state in states]
+    listing = pages.tasks(states=wanted, framework_id=framework_id)
+    if as_json or is_watched or (wanted and "PENDING" not in wanted):
+        showing.show(master, listing, as_json=as_json, is_watched=is_watched)
+    else:
+        showing.show_tasks(master, listing, framework_id)
 
 
 @click.command()

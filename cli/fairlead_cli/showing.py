@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from typing import NoReturn
 
 from fairlead_cli import rows, tables, watching
 from fairlead_cli.connection import Connection, connected
-from fairlead_cli.pages import Listing
+from fairlead_cli.pages import FRAMEWORKS, Listing
 from fairlead_cli.printing import print_json, print_table
 from fairlead_proto.v1.operator_pb2 import AllocationLogRequest
 
@@ -21,6 +23,36 @@ def show(master: str, listing: Listing, *, as_json: bool, is_watched: bool) -> N
         print_json(found)
     else:
         print_table(found, listing.columns)
+
+
+def show_tasks(master: str, listing: Listing, framework_id: str) -> None:
+    """Print a table of tasks, and on stderr how many more wait than it names.
+
+    Args:
+        master: its address.
+        listing: of tasks, waiting ones included.
+        framework_id: whose they are; empty for all.
+    """
+    with connected(master) as connection:
+        found, _ = listing.fetch(connection)
+        frameworks, _ = FRAMEWORKS.fetch(connection)
+    print_table(found, listing.columns)
+    unnamed = unnamed_waiting(found, [row for row in frameworks if framework_id in ("", row["id"])])
+    if unnamed:
+        number = sum(unnamed.values())
+        whose = next(iter(unnamed)) if len(unnamed) == 1 else "FRAMEWORK"
+        print(
+            f"fairlead: {number} more {'tasks wait' if number > 1 else 'task waits'}; "
+            f"`fairlead explain {whose}` says why",
+            file=sys.stderr,
+        )
+
+
+def unnamed_waiting(tasks: Sequence[rows.Row], frameworks: Sequence[rows.Row]) -> dict[str, int]:
+    """How many tasks of a framework wait without being among ``tasks``, by its id; none has 0."""
+    named = Counter(task["framework_id"] for task in tasks if task["state"] == "PENDING")
+    more = {row["id"]: row["pending"] - named[row["id"]] for row in frameworks}
+    return {framework_id: number for framework_id, number in more.items() if number > 0}
 
 
 def show_log(master: str, limit: int, *, as_json: bool) -> None:

@@ -106,6 +106,19 @@ def test_every_page_is_read(invoke: Invoke, master: CannedMaster) -> None:
     assert [request.page_token for request in master.requests] == ["", "3", "6"]
 
 
+def test_waiting_tasks_that_are_not_named_are_counted(invoke: Invoke, master: CannedMaster) -> None:
+    """The framework has three that wait, and has named one of them."""
+    said = "fairlead: 2 more tasks wait; `fairlead explain fw-1` says why\n"
+
+    assert invoke("tasks").err == said
+    assert invoke("tasks", "--state", "pending", "--framework", "fw-1").err == said
+    assert invoke("tasks", "--framework", "fw-2").err == ""
+    assert invoke("tasks", "--state", "running").err == ""
+    assert invoke("tasks", "--json").err == ""
+    master.tasks += [a_task(f"t-{number}", state="PENDING") for number in (3, 4)]
+    assert invoke("tasks").err == ""
+
+
 def test_tasks_are_filtered_by_the_master(invoke: Invoke, master: CannedMaster) -> None:
     assert [row["id"] for row in rows(invoke, "tasks", "--state", "pending", "--framework", "fw-1")] == [
         "t-2"
