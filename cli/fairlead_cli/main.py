@@ -39,7 +39,7 @@ VERBS: Final[dict[str, Verb]] = {
     "kill": Verb("kill", "kill", "Kill tasks, or a framework with all its tasks."),
     "explain": Verb("explain", "explain", "Say why a task or framework waits."),
     "policy": Verb("policy", "policy", "Show or change the allocation policy."),
-    "weight": Verb("policy", "weight", "Change the weight of a role."),
+    "weight": Verb("policy", "weight", "Show or change the weights of roles."),
     "health": Verb("health", "health", "Ask whether the master serves."),
     "master": Verb("master", "master", "Run a master."),
     "agent": Verb("agent", "agent", "Run an agent on this host."),

@@ -1,5 +1,6 @@
 """The listings of the operator service, read whole: every page of each, as rows."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -7,6 +8,8 @@ from typing import Any, Final
 from fairlead_cli import rows, tables
 from fairlead_cli.connection import Connection
 from fairlead_proto.v1 import operator_pb2
+
+_NUMBERS: Final = re.compile(r"([0-9]+)")
 
 PAGE_SIZE: Final = 5000
 """The most a master sends at once: a listing of 100,000 tasks takes 20 calls."""
@@ -28,7 +31,7 @@ class Listing:
     filters: Mapping[str, Any] = field(default_factory=dict)
 
     def fetch(self, connection: Connection) -> tuple[list[rows.Row], int]:
-        """All rows in id order, and the version of the cluster they are not older than."""
+        """All rows, by id, and the version of the cluster they are not older than. Roles are in the master's order."""
         found: list[rows.Row] = []
         version, token = None, ""
         while True:
@@ -39,7 +42,13 @@ class Listing:
             version = answer.version if version is None else version
             token = answer.next_page_token
             if not token:
+                found.sort(key=lambda row: natural_order(row.get("id", "")))
                 return found, version
+
+
+def natural_order(id: str) -> list[str | int]:
+    """A key that sorts numbers within ids as numbers: f1-2 before f1-10. Words and numbers alternate in it."""
+    return [int(part) if index % 2 else part for index, part in enumerate(_NUMBERS.split(id))]
 
 
 def tasks(*, states: Sequence[str] = (), framework_id: str = "", task_ids: Sequence[str] = ()) -> Listing:
@@ -58,3 +67,4 @@ _SHARE_KINDS: Final = ("role", "framework", "task", "offer", "agent", "policy")
 ROLES: Final = Listing("ListRoles", "roles", rows.role, tables.ROLES, _SHARE_KINDS)
 SHARES: Final = Listing("ListRoles", "roles", rows.share, tables.SHARES, _SHARE_KINDS)
 OFFERS: Final = Listing("ListOffers", "offers", rows.offer, tables.OFFERS, ("offer",))
+WEIGHTS: Final = Listing("ListRoles", "roles", rows.weights, tables.WEIGHTS, _SHARE_KINDS)

@@ -75,7 +75,17 @@ def _print_policy(info: object, *, as_json: bool) -> None:
 
 @click.group()
 def weight() -> None:
-    """Change the weight of a role."""
+    """Show or change the weights of roles."""
+
+
+@weight.command("get")
+@master_option
+@json_option
+def weight_get(master: str, *, as_json: bool) -> None:
+    """List the weights of roles: of those that have one of their own, or frameworks."""
+    from fairlead_cli import pages, showing
+
+    showing.show(master, pages.WEIGHTS, as_json=as_json, is_watched=False)
 
 
 @weight.command("set")

@@ -115,15 +115,20 @@ def share(info: operator_pb2.RoleInfo) -> Row:
     }
 
 
+def weights(info: operator_pb2.RoleInfo) -> Row:
+    """A row of ``fairlead weight get``."""
+    exceptions = info.resource_weights
+    return {
+        "role": info.role,
+        "weight": _finite(info.weight),
+        "resource_weights": {name: _finite(exceptions[name]) for name in sorted(exceptions)},
+        "frameworks": info.frameworks,
+    }
+
+
 def role(info: operator_pb2.RoleInfo) -> Row:
     """A row of ``fairlead roles``."""
-    weights = info.resource_weights
-    return {
-        **share(info),
-        "resource_weights": {name: _finite(weights[name]) for name in sorted(weights)},
-        "frameworks": info.frameworks,
-        "allocated": amounts(info.allocated),
-    }
+    return {**share(info), **weights(info), "allocated": amounts(info.allocated)}
 
 
 def offer(info: operator_pb2.OfferInfo) -> Row:

@@ -176,6 +176,12 @@ SHARES: Final = (
     Column("RUNNING", lambda row: row["running"], right=True),
     Column("NEXT", lambda row: row["rank"], right=True),
 )
+WEIGHTS: Final = (
+    Column("ROLE", lambda row: row["role"]),
+    Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
+    Column("OF RESOURCES", lambda row: _pairs(row["resource_weights"])),
+    Column("FRAMEWORKS", lambda row: row["frameworks"], right=True),
+)
 OFFERS: Final = (
     Column("ID", lambda row: row["id"]),
     Column("FRAMEWORK", lambda row: row["framework"] or row["framework_id"]),

@@ -106,6 +106,14 @@ def test_every_page_is_read(invoke: Invoke, master: CannedMaster) -> None:
     assert [request.page_token for request in master.requests] == ["", "3", "6"]
 
 
+def test_numbers_in_ids_are_sorted_as_numbers(invoke: Invoke, master: CannedMaster) -> None:
+    master.tasks = [a_task(f"f1-{number}") for number in (1, 10, 11, 2)] + [a_task("sweep"), a_task("7")]
+
+    found = [row["id"] for row in rows(invoke, "tasks")]
+
+    assert found == ["7", "f1-1", "f1-2", "f1-10", "f1-11", "sweep"]
+
+
 def test_waiting_tasks_that_are_not_named_are_counted(invoke: Invoke, master: CannedMaster) -> None:
     """The framework has three that wait, and has named one of them."""
     said = "fairlead: 2 more tasks wait; `fairlead explain fw-1` says why\n"

@@ -94,6 +94,14 @@ def test_weight_is_set_with_its_exceptions(invoke: Invoke, master: CannedMaster)
     assert dict(request.resource_weights) == {"cpus": 3.0, "mem": 0.5}
 
 
+def test_weights_are_listed_with_their_exceptions(invoke: Invoke, master: CannedMaster) -> None:
+    first, idle = json.loads(invoke("weight", "get", "--json").out)
+
+    assert first == {"role": "eng/ml", "weight": 2.0, "resource_weights": {"cpus": 3.0}, "frameworks": 1}
+    assert idle == {"role": "idle", "weight": 1.0, "resource_weights": {}, "frameworks": 0}
+    assert invoke("weight", "get").out.splitlines()[1].split() == ["eng/ml", "2", "cpus=3", "1"]
+
+
 def test_health_is_0_or_3(invoke: Invoke, master: CannedMaster) -> None:
     assert invoke("health", "--json").code == 0
 
