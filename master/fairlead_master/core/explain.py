@@ -118,7 +118,10 @@ def _away(framework: Framework, identity: str, kind: str) -> Explanation:
         reason=WaitReason.FRAMEWORK_AWAY,
         sentence=f"framework {framework.framework_id} is disconnected; what it wanted is sent again when it is back",
         evidence={"framework": framework.framework_id, "tasks_running": str(len(framework.tasks))},
-        next_steps=("start the framework again under the same id", "or end it: fairlead kill --framework"),
+        next_steps=(
+            "start the framework again under the same id",
+            f"or end it: fairlead kill --framework {framework.framework_id}",
+        ),
     )
 
 
