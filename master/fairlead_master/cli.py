@@ -109,7 +109,9 @@ def make_settings(options: MasterOptions) -> ServerSettings:
         kinds=ResourceKinds(options.custom_resources),
         core=replace(options.core, allocation=chosen, **given),
         record=options.record,
-        policy_is_given=any((options.policy, options.placement, options.when_head_does_not_fit)),
+        given=frozenset(
+            name for name in ("policy", "placement", "when_head_does_not_fit") if getattr(options, name)
+        ),
     )
 
 

@@ -75,8 +75,8 @@ class ServerSettings:
     """None keeps nothing: for tests and benchmarks."""
     kinds: ResourceKinds = field(default_factory=ResourceKinds)
     core: CoreSettings = field(default_factory=CoreSettings)
-    policy_is_given: bool = False
-    """Whether ``core.allocation`` was asked for and so wins over what the registry remembers."""
+    given: frozenset[str] = frozenset()
+    """What of ``core.allocation`` was asked for, by field, and so wins over what the registry remembers."""
     record: Path | None = None
     """Where to write a flight recording."""
 
@@ -173,8 +173,8 @@ def _start_of(settings: ServerSettings, registry: Registry | None, now_ms: int) 
         remembered = Remembered(epoch=now_ms // 1000)
         return Header(kinds=kinds, settings=core, remembered=remembered, now_ms=now_ms)
     loaded = registry.load(now_ms // 1000)
-    if loaded.policy is not None and not settings.policy_is_given:
-        core = replace(core, allocation=_with_policy(core, loaded.policy))
+    if loaded.policy is not None:
+        core = replace(core, allocation=_with_stored(core, loaded.policy, settings.given))
     log.info(
         "master.recovered",
         epoch=loaded.remembered.epoch,
@@ -193,13 +193,13 @@ def _make_recorder(path: Path, start: Header) -> Recorder:
         ) from None
 
 
-def _with_policy(core: CoreSettings, stored: StorePolicy) -> AllocationSettings:
-    return replace(
-        core.allocation,
-        policy=stored.policy,
-        placement=stored.placement,
-        when_head_does_not_fit=stored.when_head_does_not_fit,
-    )
+def _with_stored(core: CoreSettings, stored: StorePolicy, given: frozenset[str]) -> AllocationSettings:
+    remembered = {
+        "policy": stored.policy,
+        "placement": stored.placement,
+        "when_head_does_not_fit": stored.when_head_does_not_fit,
+    }
+    return replace(core.allocation, **{name: remembered[name] for name in remembered if name not in given})
 
 
 def _listen(server: grpc.aio.Server, address: str) -> int:

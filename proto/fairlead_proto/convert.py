@@ -221,7 +221,7 @@ def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> 
         working_directory=working_directory,
         kill_grace_period_ms=grace_period_ms,
         max_runtime_ms=max_runtime_ms,
-        labels=read_attributes(f"{field}.labels", labels) if labels else {},
+        labels=read_attributes(f"{field}.labels", labels, count_max=limits.LABELS_MAX) if labels else {},
     )
 
 
@@ -458,9 +458,8 @@ def _read_constraint(field: str, message: types_pb2.Constraint) -> Constraint:
     if _ATTRIBUTE.fullmatch(message.attribute) is None:
         raise _refuse(f"{field}.attribute", "a word of letters, digits, _ . -", message.attribute)
     values = tuple(message.values)
-    if len(values) > limits.CONSTRAINT_VALUES_MAX or any(
-        len(value) > limits.NAME_LENGTH_MAX for value in values
-    ):
+    is_long = any(len(value) > limits.NAME_LENGTH_MAX for value in values)
+    if is_long or len(values) > limits.CONSTRAINT_VALUES_MAX:
         raise _refuse(f"{field}.values", f"at most {limits.CONSTRAINT_VALUES_MAX} short values", len(values))
     needs_values = operator not in (Operator.EXISTS, Operator.NOT_EXISTS)
     if bool(values) is not needs_values:
@@ -471,10 +470,9 @@ def _read_constraint(field: str, message: types_pb2.Constraint) -> Constraint:
 
 
 def _check_pattern(field: str, values: tuple[str, ...]) -> None:
-    if len(values) != 1 or len(values[0]) > limits.PATTERN_LENGTH_MAX:
-        raise _refuse(
-            f"{field}.values", f"one pattern of at most {limits.PATTERN_LENGTH_MAX} characters", list(values)
-        )
+    most = limits.PATTERN_LENGTH_MAX
+    if len(values) != 1 or len(values[0]) > most:
+        raise _refuse(f"{field}.values", f"one pattern of at most {most} characters", list(values))
     if fault := fault_in(values[0]):
         raise _refuse(f"{field}.values", fault, values[0])
 
@@ -489,10 +487,12 @@ def write_constraint(constraint: Constraint) -> types_pb2.Constraint:
     )
 
 
-def read_attributes(field: str, message: Mapping[str, str]) -> dict[str, str]:
+def read_attributes(
+    field: str, message: Mapping[str, str], *, count_max: int = limits.ATTRIBUTES_MAX
+) -> dict[str, str]:
     """Attributes or labels: bounded in number, names are words, values printable."""
-    if len(message) > limits.ATTRIBUTES_MAX:
-        raise _refuse(field, f"at most {limits.ATTRIBUTES_MAX}", len(message))
+    if len(message) > count_max:
+        raise _refuse(field, f"at most {count_max}", len(message))
     for name, value in message.items():
         if _ATTRIBUTE.fullmatch(name) is None:
             raise _refuse(field, "names of letters, digits, _ . -", name)

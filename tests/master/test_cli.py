@@ -46,7 +46,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
         0,
     )
     assert settings.kinds.names[-1] == "licenses"
-    assert settings.policy_is_given
+    assert settings.given == {"policy", "placement", "when_head_does_not_fit"}
 
 
 def test_what_is_not_given_keeps_its_default_and_leaves_the_policy_to_the_registry() -> None:
@@ -54,7 +54,7 @@ def test_what_is_not_given_keeps_its_default_and_leaves_the_policy_to_the_regist
 
     assert settings.core.allocation.policy == "drf"
     assert settings.core.allocation.reservation_after_ms == 10_000
-    assert not settings.policy_is_given
+    assert settings.given == frozenset()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "[::]", "example.org"])

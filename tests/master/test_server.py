@@ -409,3 +409,16 @@ async def test_log_says_what_an_operator_has_changed(operator: Any) -> None:
     told = {entry["event"]: entry for entry in logs}
     assert told["policy.changed"]["policy"] == "fifo"
     assert (told["weight.changed"]["role"], told["weight.changed"]["weight"]) == ("eng", 2)
+
+
+async def test_what_is_asked_for_at_the_start_wins_and_the_rest_is_remembered(tmp_path: Path) -> None:
+    async with a_master(tmp_path) as first, grpc.aio.insecure_channel(f"127.0.0.1:{first.port}") as channel:
+        stub = operator_pb2_grpc.OperatorServiceStub(channel)
+        await stub.SetPolicy(operator_pb2.SetPolicyRequest(policy="slots:4", placement="pack"))
+
+    settings = ServerSettings(listen="127.0.0.1:0", state_directory=tmp_path, given=frozenset({"policy"}))
+    second = await MasterServer.start(settings)
+    allocation = second.runner.machine.master.settings.allocation
+    await second.stop(grace_s=0.1)
+
+    assert (allocation.policy, allocation.placement) == ("drf", "pack")

@@ -138,6 +138,7 @@ def a_task(**changes: object) -> types_pb2.TaskSpec:
         ({"max_runtime_ms": limits.DURATION_MS_MAX + 1}, "task.max_runtime_ms: expected 0 to"),
         ({"name": "a\nb"}, "task.name: expected at most 256 printable"),
         ({"labels": {"1x": ""}}, "task.labels: expected names of letters"),
+        ({"labels": {f"x{number}": "" for number in range(65)}}, "task.labels: expected at most 64, got 65"),
         ({"labels": {"x": "a\nb"}}, "task.labels.x: expected"),
     ],
 )  # fmt: skip
