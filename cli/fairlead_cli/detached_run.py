@@ -1,13 +1,15 @@
 """`fairlead run --detach`: the framework lives in a process of its own that outlives the shell.
 
 The parent starts it, waits for one line on a pipe that says what became of the request, and leaves. The child keeps
-a log in the state directory of its user: ``${XDG_STATE_HOME:-~/.local/state}/fairlead/detached/<framework id>.log``.
+a log in the state directory of its user, ``${XDG_STATE_HOME:-~/.local/state}/fairlead/detached``, named after its
+framework and master: ids of frameworks are one master's own.
 """
 
 import asyncio
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,7 @@ ACCEPTED_TIMEOUT_S: Final = 60.0
 LOOK_INTERVAL_S: Final = 0.03
 """Between looks whether the demand is in force: a person waits for it."""
 
+_UNFIT_FOR_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +42,11 @@ _log = logging.getLogger(__name__)
 def log_directory() -> Path:
     """Where detached runs of this user keep their logs."""
     return state_directory() / "detached"
+
+
+def log_name(framework_id: str, master: str) -> str:
+    """File name of a detached run's log: ``f1-2@127.0.0.1-5050.log``."""
+    return f"{framework_id}@{_UNFIT_FOR_NAMES.sub('-', master)}.log"
 
 
 def run_detached(request: RunRequest, *, is_json: bool) -> int:
@@ -61,6 +69,7 @@ def run_detached(request: RunRequest, *, is_json: bool) -> int:
         print_json({"framework_id": answer["framework_id"], "log": answer["log"]})
     else:
         print(answer["framework_id"])
+        print(f"fairlead: goes on in the background of this host; log: {answer['log']}", file=sys.stderr)
     return 0
 
 
@@ -129,7 +138,7 @@ async def run_child(request: RunRequest, parent: Parent, log: Path) -> None:
         try:
             async with open_run(request, connection) as run:
                 framework_id = run.framework.framework_id
-                log = log.rename(log.with_name(f"{framework_id}.log"))
+                log = log.rename(log.with_name(log_name(framework_id, request.master)))
                 finishing = asyncio.create_task(run.finish(_log_launch, _log_result, lambda: None))
                 await _await_acceptance(run, connection, finishing)
                 parent.tell({"framework_id": framework_id, "log": str(log)})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from fairlead_cli.addresses import json_option, master_option
-from fairlead_cli.parameters import PAIR, TASK_DISK, TASK_MEM, WEIGHT
+from fairlead_cli.parameters import DURATION, PAIR, TASK_DISK, TASK_MEM, WEIGHT
 
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -50,7 +50,19 @@ from fairlead_cli.parameters import PAIR, TASK_DISK, TASK_MEM, WEIGHT
     show_default=True,
     help="How often a task that fails is run again; one that is lost with its host is in any case.",
 )
-@click.option("--detach", is_flag=True, help="Print the framework's id and leave; the work goes on.")
+@click.option(
+    "--reconnect-timeout",
+    "reconnect_timeout_ms",
+    type=DURATION,
+    default=None,
+    metavar="DURATION",
+    help="How long to try to reach a master that went away, before giving up [default: 1h]",
+)
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Print the framework's id and leave; a process in the background of this host goes on.",
+)
 @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Show output only, no state.")
 @master_option
 @json_option
@@ -71,6 +83,7 @@ def run(
     max_runtime: str | None,
     mem: str,
     name: str,
+    reconnect_timeout_ms: int | None,
     retries: int,
     role: str,
     weight: float | None,
@@ -81,6 +94,9 @@ def run(
     kills them, and the exit code is the task's own (128+N for signal N), or with -n 0 if all finished and else 1.
     A demand no agent can ever meet is refused at once with exit code 4. With --json the tasks are printed on
     stdout when they are over, and their output goes to stderr.
+
+    With --detach a process in the background of this host launches what still waits and runs again what is lost: if
+    it ends, or this host does, its tasks end when the master has missed it for an hour. Its log is named on stderr.
     """
     from fairlead_cli.run_request import RunRequest
 
@@ -100,6 +116,7 @@ def run(
         max_runtime=max_runtime,
         grace=grace,
         retries=retries,
+        reconnect_timeout_ms=reconnect_timeout_ms,
     )
     if detach:
         from fairlead_cli.detached_run import run_detached

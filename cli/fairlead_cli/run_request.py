@@ -30,6 +30,8 @@ class RunRequest:
     max_runtime: str | None = None
     grace: str | None = None
     retries: int = 0
+    reconnect_timeout_ms: int | None = None
+    """How long a master that went away is tried; None is the SDK's: as long as the master keeps the framework, 1 h."""
 
     @property
     def framework_name(self) -> str:

@@ -133,8 +133,15 @@ async def open_run(request: RunRequest, connection: AsyncConnection) -> AsyncIte
     """
     # The SDK is patient with a master that is away; a person at a shell wants to know at once.
     await connection.call(connection.operator.GetCluster, GetClusterRequest())
+    patience_ms = request.reconnect_timeout_ms
     framework = Framework(
-        request.framework_name, master=request.master, role=request.role, weight=request.weight
+        request.framework_name,
+        master=request.master,
+        role=request.role,
+        weight=request.weight,
+        reconnect_timeout=None
+        if patience_ms is None
+        else max(1, patience_ms) / 1000,  # 0 would be the default
     )
     try:
         await framework.start()

@@ -275,7 +275,8 @@ def test_detached_run_survives_and_ends_with_its_framework(invoke: Invoke, tmp_p
     assert kill.code == 0
     assert kill.out == f"{framework_id}: ended, 2 tasks killed\n"
     (log,) = (tmp_path / "fairlead" / "detached").iterdir()
-    assert log.name == f"{framework_id}.log"
+    assert log.name.startswith(f"{framework_id}@127.0.0.1-")
+    assert str(log) in outcome.err
     eventually(lambda: "ERROR" in log.read_text(), limit_s=20)
 
 
@@ -288,6 +289,17 @@ def test_detached_run_finishes_on_its_own(invoke: Invoke, tmp_path: Path) -> Non
     (task,) = listing(invoke, "tasks", "--framework", answer["framework_id"])
     assert task["state"] == "FINISHED"
     assert invoke("logs", task["id"]).out == "from afar\n"
+
+
+def test_detached_run_gives_up_on_a_master_that_stays_away(invoke: Invoke) -> None:
+    with LocalCluster(agents=1, resources="cpus=1,mem=256MiB", isolation="none") as lost:
+        flags = ["--master", lost.address, "--reconnect-timeout", "200ms", "--mem", "64MiB", "--json"]
+        answer = json.loads(invoke("run", "--detach", *flags, "--", "sleep", "60").out)
+        lost.kill_master()
+
+        log = Path(answer["log"])
+        said = f"framework {answer['framework_id']} ended: no master at {lost.address}"
+        eventually(lambda: said in log.read_text(), limit_s=20)
 
 
 def test_infeasible_detached_run_is_refused_and_leaves_nothing(invoke: Invoke, tmp_path: Path) -> None:
