@@ -194,12 +194,16 @@ def _make_recorder(path: Path, start: Header) -> Recorder:
 
 
 def _with_stored(core: CoreSettings, stored: StorePolicy, given: frozenset[str]) -> AllocationSettings:
-    remembered = {
-        "policy": stored.policy,
-        "placement": stored.placement,
-        "when_head_does_not_fit": stored.when_head_does_not_fit,
-    }
-    return replace(core.allocation, **{name: remembered[name] for name in remembered if name not in given})
+    asked = core.allocation
+    head = (
+        asked.when_head_does_not_fit if "when_head_does_not_fit" in given else stored.when_head_does_not_fit
+    )
+    return replace(
+        asked,
+        policy=asked.policy if "policy" in given else stored.policy,
+        placement=asked.placement if "placement" in given else stored.placement,
+        when_head_does_not_fit=head,
+    )
 
 
 def _listen(server: grpc.aio.Server, address: str) -> int:
