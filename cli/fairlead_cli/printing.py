@@ -14,7 +14,8 @@ def print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     if sys.stdout.isatty():
         from rich.console import Console
 
-        Console(highlight=False).print(drawn_table(rows, columns))
+        console = Console(highlight=False)
+        console.print(drawn_table(rows, columns, width=console.width))
     else:
         print(plain_table(rows, columns), flush=True)
 

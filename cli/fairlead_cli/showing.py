@@ -77,7 +77,9 @@ def _watch(connection: Connection, listing: Listing, *, as_json: bool) -> NoRetu
         watching.watch(
             connection,
             listing,
-            lambda found: live.update(tables.drawn_table(found, listing.columns), refresh=True),
+            lambda found: live.update(
+                tables.drawn_table(found, listing.columns, width=live.console.width), refresh=True
+            ),
         )
 
 

@@ -3,6 +3,7 @@
 Each listing names its columns here; a column turns a row of `rows` into a cell.
 """
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
@@ -14,6 +15,9 @@ BAR_WIDTH: Final = 24
 
 REMARK_LENGTH_MAX: Final = 40
 """Of a message in a listing: enough to recognise it; `--json` has all of it."""
+
+_GAP: Final = 2
+"""Blanks between columns of a drawn table, at most."""
 
 _STATE_STYLES: Final = {
     "RUNNING": "green", "ACTIVE": "green", "CONNECTED": "green",
@@ -218,20 +222,34 @@ def plain_table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     )
 
 
-def drawn_table(rows: Sequence[Row], columns: Sequence[Column]) -> Any:
-    """A rich table; on a narrow terminal cells fold instead of being cut."""
+def drawn_table(rows: Sequence[Row], columns: Sequence[Column], *, width: int) -> Any:
+    """A rich table; where ``width`` is too little titles fold between their words, then cells, and nothing is cut."""
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     shown = [column for column in columns if column.is_shown(rows)]
-    for column in shown:
-        table.add_column(
-            column.title, justify="right" if column.right else "left", overflow="fold", no_wrap=False
-        )
-    for row in rows:
-        table.add_row(*(escape(_text(column, row)) for column in shown), style=_STATE_STYLES.get(row.get("state", "")))  # fmt: skip
+    cells = [[_text(column, row) for column in shown] for row in rows]
+    widths = [max((len(line[index]) for line in cells), default=0) for index in range(len(shown))]
+    natural = sum(max(len(column.title), cell) + _GAP for column, cell in zip(shown, widths, strict=True))
+    for column, cell in zip(shown, widths, strict=True):
+        title = column.title if natural <= width else folded_title(column.title, cell)
+        table.add_column(title, justify="right" if column.right else "left", overflow="fold", no_wrap=False)
+    for row, line in zip(rows, cells, strict=True):
+        table.add_row(*map(escape, line), style=_STATE_STYLES.get(row.get("state", "")))
     return table
+
+
+def folded_title(title: str, width: int) -> str:
+    """A title in lines that break at a blank or after a ``/`` only, within ``width`` if its words are."""
+    lines: list[str] = []
+    for word in re.findall(r"[^ /]+/?|/", title):
+        glue = "" if lines and lines[-1].endswith("/") else " "
+        if lines and len(lines[-1] + glue + word) <= width:
+            lines[-1] += glue + word
+        else:
+            lines.append(word)
+    return "\n".join(lines)
 
 
 def _text(column: Column, row: Row) -> str:

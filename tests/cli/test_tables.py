@@ -1,10 +1,24 @@
 import io
+import re
+from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
 
 from fairlead_cli import rows
-from fairlead_cli.tables import AGENTS, TASKS, approximate_bytes, drawn_table, plain_table, share_bar, span
+from fairlead_cli.tables import (
+    AGENTS,
+    FRAMEWORKS,
+    TASKS,
+    Column,
+    approximate_bytes,
+    drawn_table,
+    folded_title,
+    plain_table,
+    share_bar,
+    span,
+)
+from fairlead_proto.v1 import operator_pb2
 from tests.cli.canned_master import a_task, an_agent
 
 
@@ -47,7 +61,7 @@ def test_columns_align_and_what_is_absent_is_a_dash() -> None:
 def test_narrow_terminal_folds_ids_and_loses_no_character() -> None:
     long_id = "agent-" + "x" * 40
     console = Console(width=30, force_terminal=True, color_system=None, file=io.StringIO(), record=True)
-    console.print(drawn_table([rows.agent(an_agent(long_id))], AGENTS[:2]))
+    console.print(drawn_table([rows.agent(an_agent(long_id))], AGENTS[:2], width=30))
 
     text = console.export_text()
     assert text.count("x") == 40
@@ -63,3 +77,39 @@ def test_remark_on_a_task_without_a_reason_is_listed_shortened() -> None:
 
     assert first.endswith("  stdout: 6 bytes could not be written: N…")
     assert second.endswith("  EXITED")
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (0, ["MEM", "TOTAL/", "ALLOCATED/", "USED"]),
+        (10, ["MEM TOTAL/", "ALLOCATED/", "USED"]),
+        (16, ["MEM TOTAL/", "ALLOCATED/USED"]),
+        (80, ["MEM TOTAL/ALLOCATED/USED"]),
+    ],
+)
+def test_title_folds_between_its_words(width: int, expected: list[str]) -> None:
+    assert folded_title("MEM TOTAL/ALLOCATED/USED", width).splitlines() == expected
+
+
+def a_framework() -> rows.Row:
+    return rows.framework(operator_pb2.FrameworkInfo(framework_id="f1-2", name="sweep", role="default"))
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"), [(rows.agent(an_agent("a1-1")), AGENTS), (a_framework(), FRAMEWORKS)]
+)
+def test_words_of_titles_are_whole_on_a_common_terminal(row: rows.Row, columns: Sequence[Column]) -> None:
+    console = Console(width=80, force_terminal=True, color_system=None, file=io.StringIO(), record=True)
+    console.print(drawn_table([row], columns, width=80))
+
+    words = set(re.split(r"[\s/]+", console.export_text()))
+    shown = [column for column in columns if column.is_shown([row])]
+    assert words >= {word for column in shown for word in re.split(r"[ /]", column.title)}
+
+
+def test_wide_terminal_has_titles_of_one_line() -> None:
+    console = Console(width=200, force_terminal=True, color_system=None, file=io.StringIO(), record=True)
+    console.print(drawn_table([a_framework()], FRAMEWORKS, width=200))
+
+    assert "OFFERS SENT/ACCEPTED/DECLINED/EXPIRED" in console.export_text()
