@@ -87,8 +87,9 @@ def master(
 ) -> int:
     """Run a master.
 
-    It aggregates the resources of its agents and shares them out to frameworks; SIGTERM ends it. Tasks run on while
-    it is down: agents and frameworks come back to the next one at this address by themselves.
+    It aggregates the resources of its agents and shares them out to frameworks; SIGTERM ends it. With
+    --state tasks run on while it is down: agents and frameworks come back to the next one at this address by
+    themselves. Without it the next one knows no framework and ends their tasks.
     """
     if not insecure and not is_loopback(listen):
         raise click.BadParameter(f"{listen} is not on this host only: {INSECURE_HINT}", param_hint="--listen")

@@ -22,7 +22,8 @@ from fairlead_master.registry import Registry
 log = structlog.get_logger()
 
 EVENTS_PER_TURN_MAX: Final = 500
-"""Events stepped before the loop serves its connections again: some tens of milliseconds at worst."""
+"""Events stepped before the loop serves its connections again. Small ones take some tens of milliseconds together; a
+saturated master, each of whose events carries a batch, may take some hundreds."""
 
 _DURABLE: Final = frozenset(
     {
