@@ -1,7 +1,8 @@
 """Isolation by cgroup v1: a group per task in the cpu, memory and (where there is one) pids hierarchies.
 
 Groups in the cpu and pids hierarchies keep nothing of a task but its limits, so they are used again for the next one:
-together with writing only limits that differ this saves a third of what a short task costs. A memory group does keep
+together with writing only limits that differ this saves a third of what a short task costs. The quota is always written:
+that is what makes the kernel forget how much of the period earlier tasks have used. A memory group does keep
 something (page cache, kernel memory, the peak) and is always new.
 """
 
@@ -21,6 +22,11 @@ _PERIOD_US: Final = 100_000
 
 _QUOTA_US_MIN: Final = 1_000
 """The kernel's own lower bound: a hundredth of a CPU."""
+
+_OPEN_QUOTA: Final = str(_PERIOD_US).encode()
+"""What one thread cannot use up: the executor's only one passes the group while a task is started in it."""
+
+_NO_QUOTA: Final = b"-1"
 
 _SHARES_PER_CPU: Final = 1024
 """The kernel's default is that of one CPU."""
@@ -157,6 +163,7 @@ class Seat:
         """Take groups that exist. Raises OSError if they cannot be entered."""
         self._doors = [os.open(f"{path}/tasks", os.O_WRONLY | os.O_CLOEXEC) for path in (cpu, pids) if path]
         """Kept open: opening one costs as much as going through it."""
+        self._quota = os.open(f"{cpu}/cpu.cfs_quota_us", os.O_WRONLY | os.O_CLOEXEC)
         self.cpu = cpu
         self.pids = pids
         """Empty without a pids hierarchy."""
@@ -166,8 +173,20 @@ class Seat:
 
     def enter(self) -> None:
         """Move the executor's only thread in. Raises OSError."""
+        # Else who enters would wait for the next period where earlier tasks have used this one up.
+        self._allow(_OPEN_QUOTA)
         for door in self._doors:
             os.write(door, b"0")
+
+    def _allow(self, quota: bytes) -> None:
+        """Write the quota, which also begins a period anew. Raises OSError."""
+        try:
+            os.write(self._quota, quota)
+        except OSError as error:
+            # More than the group above may have, which then is the limit; an earlier task's must not stay.
+            if error.errno != errno.EINVAL:
+                raise
+            os.write(self._quota, _NO_QUOTA)
 
     def set(self, path: str, value: str) -> None:
         """Write a limit, unless that is what it is already. Raises OSError."""
@@ -180,14 +199,8 @@ class Seat:
         """Set weight, quota and number of processes. Raises OSError."""
         shares = max(cpus_milli * _SHARES_PER_CPU // 1000, _SHARES_MIN) if cpus_milli else _SHARES_PER_CPU
         self.set(f"{self.cpu}/cpu.shares", str(shares))
-        quota = max(cpus_milli * _PERIOD_US // 1000, _QUOTA_US_MIN) if cpus_milli else -1
-        try:
-            self.set(f"{self.cpu}/cpu.cfs_quota_us", str(quota))
-        except OSError as error:
-            # More than the group above may have, which then is the limit; an earlier task's must not stay.
-            if error.errno != errno.EINVAL:
-                raise
-            self.set(f"{self.cpu}/cpu.cfs_quota_us", "-1")
+        quota = max(cpus_milli * _PERIOD_US // 1000, _QUOTA_US_MIN)
+        self._allow(str(quota).encode() if cpus_milli else _NO_QUOTA)
         if self.pids:
             self.set(f"{self.pids}/pids.max", str(PIDS_MAX))
 
@@ -211,8 +224,10 @@ class Seat:
 
     def close(self) -> None:
         """Close what is open; harmless when done twice."""
-        for door in self._doors:
-            os.close(door)
+        for descriptor in self._doors:
+            os.close(descriptor)
+        if self._doors:
+            os.close(self._quota)
         self._doors = []
 
     def remove(self) -> None:

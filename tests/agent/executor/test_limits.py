@@ -102,6 +102,22 @@ async def test_quota_of_an_earlier_task_does_not_hold_for_the_next(connect: Conn
     assert agent.output("b") == "-1\n"
 
 
+async def test_cpu_time_of_earlier_tasks_is_not_charged_to_the_next(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+    for number in range(60):
+        await agent.exited(agent.start(f"a{number}", "true", cpus_milli=100))
+
+    key = agent.shell(
+        "b",
+        "cat $(cut -d: -f2,3 /proc/self/cgroup | sed -n 's,^cpu:,/sys/fs/cgroup/cpu,p')/cpu.stat",
+        cpus_milli=100,
+    )
+
+    # Sixty short tasks use more than the 10 ms of one period, none of them does.
+    assert (await agent.exited(key)).exit_code == 0
+    assert "nr_throttled 0\n" in agent.output("b")
+
+
 async def test_first_instruction_of_a_task_is_inside_its_group(connect: Connect, cgroup_v1: str) -> None:
     agent = await connect(cgroup_v1)
 
