@@ -72,7 +72,7 @@ def _check(resources: str, policy: str | None) -> None:
     """
     from fairlead_cli.errors import Invalid
     from fairlead_master.allocation.api import AllocationError
-    from fairlead_master.allocation.policies import slots_per_agent
+    from fairlead_master.allocation.policies.names import slots_per_agent
     from fairlead_proto.resources import ResourceError, ResourceKinds
 
     try:

@@ -6,8 +6,9 @@ from typing import Any, Final
 import grpc
 
 from fairlead_master import views
-from fairlead_master.allocation import placement, policies
+from fairlead_master.allocation import placement
 from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.policies import names
 from fairlead_master.core import events
 from fairlead_master.core.actions import AnswerOperator, CallCode
 from fairlead_master.core.explain import explain
@@ -192,7 +193,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             policy=settings.policy,
             placement=settings.placement,
             when_head_does_not_fit=settings.when_head_does_not_fit,
-            known_policies=policies.NAMES,
+            known_policies=names.NAMES,
             known_placements=placement.NAMES,
         )
 

@@ -6,9 +6,10 @@ from typing import Self
 
 import pytest
 
-from fairlead_master.allocation import placement, policies
+from fairlead_master.allocation import placement
 from fairlead_master.allocation.api import AllocationError, AllocationSettings, Policy, Weight
-from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.policies import names
+from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_proto.ids import AgentId, Role
 from tests.allocation.builders import (
     KINDS,
@@ -124,14 +125,14 @@ def test_a_policy_can_be_changed_while_tasks_run() -> None:
 )
 def test_an_unknown_policy_is_refused_by_naming_the_known_ones(text: str) -> None:
     with pytest.raises(AllocationError, match="slots:K"):
-        policies.parse(text)
+        names.parse(text)
 
 
-@pytest.mark.parametrize("text", policies.NAMES)
+@pytest.mark.parametrize("text", names.NAMES)
 def test_a_policy_is_called_what_the_operator_wrote(text: str) -> None:
     name = text.replace("K", "4")
 
-    assert policies.parse(name).name == name
+    assert names.parse(name).name == name
 
 
 def test_unknown_settings_change_nothing() -> None:
@@ -194,7 +195,7 @@ def test_a_decision_compares_at_most_two_log_n_and_two_times(accounts: int) -> N
 
 @pytest.mark.parametrize("name", ["drf", "slots:3", "fifo"])
 def test_releases_and_rests_keep_the_index_small_and_right(name: str) -> None:
-    policy: Policy = policies.parse(name)
+    policy: Policy = names.parse(name)
     policy.set_capacity((1_000, 1_000), 30)
     rng = random.Random(1)
     accounts = [f"a{n}" for n in range(20)]

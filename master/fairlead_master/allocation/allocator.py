@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fairlead_master.allocation import invariants, placement, policies
+from fairlead_master.allocation import invariants, placement
 from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import (
@@ -30,6 +30,7 @@ from fairlead_master.allocation.demands import DemandBoard
 from fairlead_master.allocation.explain import Diagnosis, Scene, diagnose
 from fairlead_master.allocation.feasibility import find_infeasibility
 from fairlead_master.allocation.hierarchy import Hierarchy
+from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch
@@ -341,7 +342,7 @@ class Allocator:
         invariants.check_reservations(self._reservations, self._agents)
 
     def _make_search(self) -> AgentSearch:
-        fit = Fit(len(self.kinds.zero), policies.slots_per_agent(self.settings.policy))
+        fit = Fit(len(self.kinds.zero), names.slots_per_agent(self.settings.policy))
         return AgentSearch(fit, placement.parse(self.settings.placement), self.counters, window=self._window)
 
     def _renumber(self) -> None:
@@ -462,7 +463,7 @@ class Allocator:
 
 def check_settings(settings: AllocationSettings) -> None:
     """Raise ``AllocationError`` if a name in the settings is not known."""
-    policies.parse(settings.policy)
+    names.parse(settings.policy)
     placement.parse(settings.placement)
     if settings.when_head_does_not_fit not in MODES:
         raise AllocationError(

@@ -6,9 +6,9 @@ another policy. A role with one framework skips the second level: ranking one ac
 
 from typing import Final
 
-from fairlead_master.allocation import policies
 from fairlead_master.allocation.accounts import Framework, RoleAccount
 from fairlead_master.allocation.api import AllocationError, Policy, Weight
+from fairlead_master.allocation.policies import names
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import Vector, add, scale, subtract
 
@@ -29,7 +29,7 @@ class Hierarchy:
         self.frameworks: dict[FrameworkId, Framework] = {}
         self.weights: dict[Role, Weight] = {}
         self.policy_name = policy
-        self._policy = policies.parse(policy)
+        self._policy = names.parse(policy)
         self._zero = zero
         self._capacity = zero
         self._slots = 0
@@ -239,7 +239,7 @@ class Hierarchy:
         return policy
 
     def _make(self) -> Policy:
-        policy = policies.parse(self.policy_name)
+        policy = names.parse(self.policy_name)
         policy.set_capacity(self._capacity, self._slots)
         return policy
 

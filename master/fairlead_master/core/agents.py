@@ -5,7 +5,7 @@ known and running goes on, unknown but of a known framework is adopted, given up
 absent is LOST (or DROPPED, if the agent never spoke of it).
 """
 
-from fairlead_master.allocation.policies import slots_per_agent
+from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_master.core import offers, tasks
 from fairlead_master.core.actions import (
     AnnounceAgentGone,

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from fairlead_master.allocation import placement, policies
+from fairlead_master.allocation import placement
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
+from fairlead_master.allocation.policies import names
 from fairlead_master.core import agents, frameworks, tasks
 from fairlead_master.core.actions import AnswerOperator, CallCode, KillOutcome, StorePolicy, StoreWeight
 from fairlead_master.core.events import OperatorKillAsked, OperatorTeardownAsked, PolicySet, WeightSet
@@ -124,7 +125,7 @@ def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
 
 def _error_in(policy: str, place: str, head: str) -> str:
     try:
-        policies.parse(policy)
+        names.parse(policy)
     except ValueError as error:
         return str(error)
     if place not in placement.NAMES:

@@ -14,8 +14,8 @@ from typing import Final
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings, Grant, Weight
-from fairlead_master.allocation.drf import DominantResourceFairness
 from fairlead_master.allocation.placement import NAMES
+from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.tasks import DemandClass

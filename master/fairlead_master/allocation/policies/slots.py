@@ -11,7 +11,7 @@ account that was added earlier.
 from typing import Final
 
 from fairlead_master.allocation.api import Weight
-from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector
 
 SLOTS_MAX: Final = 1_000

@@ -15,7 +15,7 @@ from math import inf
 from operator import add, sub, truediv
 
 from fairlead_master.allocation.api import Weight
-from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector, scale
 
 Divisors = tuple[float, ...]

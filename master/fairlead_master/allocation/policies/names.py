@@ -7,9 +7,9 @@ import re
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy
-from fairlead_master.allocation.drf import DominantResourceFairness
-from fairlead_master.allocation.fifo import FirstComeFirstServed
-from fairlead_master.allocation.slots import SLOTS_MAX, SlotFairness
+from fairlead_master.allocation.policies.drf import DominantResourceFairness
+from fairlead_master.allocation.policies.fifo import FirstComeFirstServed
+from fairlead_master.allocation.policies.slots import SLOTS_MAX, SlotFairness
 
 NAMES: Final = ("drf", "slots:K", "fifo")
 """As shown to people; K stands for a number."""
