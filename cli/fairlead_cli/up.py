@@ -72,12 +72,12 @@ def _check(resources: str, policy: str | None) -> None:
     """
     from fairlead_cli.errors import Invalid
     from fairlead_master.allocation.api import AllocationError
-    from fairlead_master.allocation.policies.names import slots_per_agent
+    from fairlead_master.allocation.policies.names import parse
     from fairlead_proto.resources import ResourceError, ResourceKinds
 
     try:
         ResourceKinds().parse(resources)
         if policy is not None:
-            slots_per_agent(policy)
+            parse(policy, ResourceKinds().names)
     except (AllocationError, ResourceError) as error:
         raise Invalid(str(error)) from error

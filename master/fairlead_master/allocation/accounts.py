@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.search import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
-from fairlead_proto.resources import Vector
+from fairlead_proto.resources import Vector, add, scale
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +44,10 @@ class Framework:
     """Offered or held."""
     units: int = 0
     """Units offered or tasks held."""
+    wish: Vector = ()
+    """``charged`` and all pending units together. Kept only while the policy follows wishes."""
+    used: Vector | None = None
+    """What its tasks were last measured to use; None before the first measurement."""
     demands: dict[ClassId, Demand] = field(default_factory=dict)
     """In declared order."""
     offered: dict[ClassId, int] = field(default_factory=dict)
@@ -66,6 +70,13 @@ class Framework:
     def pending(self) -> int:
         """Units wanted and not offered."""
         return sum(demand.pending for demand in self.demands.values())
+
+    def wish_from_books(self) -> Vector:
+        """``wish``, computed from what it holds and what it waits for."""
+        wish = self.charged
+        for demand in self.demands.values():
+            wish = add(wish, scale(demand.shape.unit, demand.pending))
+        return wish
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +101,21 @@ class RoleAccount:
         """What its frameworks hold together."""
         return tuple(
             [sum(column) for column in zip(zero, *(f.charged for f in self.frameworks.values()), strict=True)]
+        )
+
+    def used(self, zero: Vector) -> Vector:
+        """What the tasks of its frameworks were last measured to use together."""
+        return tuple(
+            [
+                sum(column)
+                for column in zip(zero, *(f.used or zero for f in self.frameworks.values()), strict=True)
+            ]
+        )
+
+    def wish(self, zero: Vector) -> Vector:
+        """What its frameworks hold and want together."""
+        return tuple(
+            [sum(column) for column in zip(zero, *(f.wish for f in self.frameworks.values()), strict=True)]
         )
 
     @property

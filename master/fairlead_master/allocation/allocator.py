@@ -60,11 +60,11 @@ class Allocator:
         self.decisions: deque[Decision] = deque(maxlen=DECISIONS_KEPT)
         """The last grants, the newest last."""
         self._window = window
-        check_settings(self.settings)
+        check_settings(self.settings, kinds)
         self._agents: dict[AgentId, Agent] = {}
         self._by_index: list[Agent] = []
         """Agents that left included, until the next renumbering."""
-        self._hierarchy = Hierarchy(self.settings.policy, kinds.zero)
+        self._hierarchy = Hierarchy(self.settings.policy, kinds)
         self._search = self._make_search()
         self._demands = DemandBoard(self._hierarchy, self._agents, self._search)
         self._reservations = Reservations(self._hierarchy, self._agents)
@@ -225,13 +225,31 @@ class Allocator:
             self._demands.refuse_on(framework, demand, self._agents[agent_id], until_ms)
         self._facts_changed()
 
+    def advance(self, now_ms: int) -> None:
+        """It is ``now_ms``: to be told before facts and cycles where ``watches_time`` is true. Never goes back."""
+        self._hierarchy.advance(now_ms)
+
+    @property
+    def watches_time(self) -> bool:
+        """Whether the order of accounts changes as time passes."""
+        return self._hierarchy.interval_ms is not None
+
+    def observe(self, framework_id: FrameworkId, used: Vector) -> None:
+        """The framework's tasks were last measured to use ``used`` together, as rates."""
+        self._hierarchy.observe(self._hierarchy.frameworks[framework_id], used)
+
+    def prices(self) -> tuple[float, ...] | None:
+        """What a whole resource costs under the policy, by place in the vector; None if it has no prices."""
+        self._sync_capacity()
+        return self._hierarchy.prices()
+
     def configure(self, settings: AllocationSettings, now_ms: int) -> None:  # noqa: ARG002 - part of the contract
         """Decide by other settings from now on. Nothing that is held or offered changes.
 
         Raises:
             AllocationError: a setting is not known; nothing has changed then.
         """
-        check_settings(settings)
+        check_settings(settings, self.kinds)
         self._reservations.clear(self._search)
         self.settings = settings
         self._hierarchy.set_policy(settings.policy)
@@ -336,6 +354,7 @@ class Allocator:
         invariants.check_capacity(self._agents, self._capacity, self.kinds.zero)
         invariants.check_agents(self._agents, self._hierarchy, self.kinds.zero, self._search.fit)
         invariants.check_frameworks(self._hierarchy)
+        invariants.check_wishes(self._hierarchy)
         invariants.check_roles(self._hierarchy)
         invariants.check_demands(self._hierarchy, self._search)
         invariants.check_search(self._search, self._by_index, self._agents)
@@ -461,9 +480,9 @@ class Allocator:
         self._grant_count = last
 
 
-def check_settings(settings: AllocationSettings) -> None:
+def check_settings(settings: AllocationSettings, kinds: ResourceKinds) -> None:
     """Raise ``AllocationError`` if a name in the settings is not known."""
-    names.parse(settings.policy)
+    names.parse(settings.policy, kinds.names)
     placement.parse(settings.placement)
     if settings.when_head_does_not_fit not in MODES:
         raise AllocationError(

@@ -8,9 +8,10 @@ Words: an *account* is what a policy ranks: a role, or a framework within its ro
 offered or held by tasks. A *unit* is one task's demand of a class.
 """
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector
@@ -49,55 +50,90 @@ class Weight:
         return self.by_resource.get(place, self.default)
 
 
-class Policy(Protocol):
+class Policy(ABC):
     """Ranks accounts: the one with the smallest key that wants something is served next.
 
     A policy is told of each change and keeps its own index, so that ``first`` and every report cost O(log n) amortised.
     Equal keys go to the account that was added earlier. Accounts are opaque strings. A policy knows nothing of
-    agents but the total capacity, nothing of placement, and nothing of time.
+    agents but the total capacity, and nothing of placement.
+
+    Three things are told only to policies that ask for them: what accounts wish for, what time it is, and what accounts
+    measurably use. A policy that does not ask need not mention them.
     """
 
     name: str
     """As the operator writes it, parameters included: ``drf``, ``slots:4``."""
+    follows_wishes: bool = False
+    """Whether the key depends on what accounts hold and want together, so that ``set_wish`` must be told."""
+    interval_ms: int | None = None
+    """How often keys are looked at again because time passes; None: time means nothing, ``advance`` is never told."""
 
+    first: Callable[[], str | None]
+    """The active account with the smallest key; None if none is active. A field, so that a policy may hand on the method
+    of its index: the call it saves is a twentieth of a decision."""
+
+    @abstractmethod
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """The sum over active agents; ``slots`` is the sum of their slots where the policy has slots, else 0."""
 
+    @abstractmethod
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:
         """A new account, resting, that holds ``charged`` in ``units`` units.
 
         Both are zero if the account is new to the cluster and not only to this policy.
         """
 
+    @abstractmethod
     def remove(self, account: str) -> None:
         """Forget an account; it holds nothing any more."""
 
+    @abstractmethod
     def set_weight(self, account: str, weight: Weight) -> None:
         """The account's weight from now on."""
 
+    @abstractmethod
     def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
         """The account got ``units`` more of ``unit``; gives its key before and after that."""
 
+    @abstractmethod
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
 
+    @abstractmethod
     def begin_waiting(self, account: str) -> None:
         """The account wants something after having wanted nothing.
 
         Said before ``activate``, and not again when an offer comes back, so that arrival order is kept.
         """
 
+    @abstractmethod
     def activate(self, account: str) -> None:
         """The account wants something that might fit: it takes part in ``first``. Repeats are harmless."""
 
+    @abstractmethod
     def deactivate(self, account: str) -> None:
         """The account does not take part in ``first`` for now. Repeats are harmless."""
 
-    def first(self) -> str | None:
-        """The active account with the smallest key; None if none is active."""
-
+    @abstractmethod
     def key(self, account: str) -> float:
         """The account's key now."""
+
+    def set_wish(self, account: str, wish: Vector) -> None:  # noqa: B027 - most policies need not know
+        """The account holds and wants ``wish`` in all: what is charged to it plus every unit it still waits for.
+
+        A grant does not change it, since a unit waited for becomes one charged. Zero is an account that holds and wants
+        nothing. Between two calls of ``first`` it may go down and up again, as an offer comes back and is wanted anew.
+        """
+
+    def advance(self, now_ms: int) -> None:  # noqa: B027 - see above
+        """It is ``now_ms``. Told before each fact and each cycle, if ``interval_ms`` is set; never goes back."""
+
+    def observe(self, account: str, used: Vector) -> None:  # noqa: B027 - see above
+        """The account's tasks were last measured to use ``used`` at a time, as rates: milli-CPUs, bytes held, ..."""
+
+    def prices(self) -> tuple[float, ...] | None:
+        """What a whole resource costs, by place in the vector, in units of weight; None if the policy has no prices."""
+        return None
 
 
 class AllocationError(ValueError):

@@ -157,6 +157,7 @@ class DemandBoard:
 
     def _retire(self, framework: Framework, demand: Demand) -> None:
         wanted = demand.wants
+        self._hierarchy.change_wish(framework, demand.shape.unit, -demand.pending)
         demand.pending = 0
         self._note_wants(framework, demand, before=wanted)
         if demand.target:
@@ -177,6 +178,7 @@ class DemandBoard:
         wanted, pending = demand.wants, demand.pending
         demand.pending = max(0, target - framework.offered.get(demand.class_id, 0))
         self._note_wants(framework, demand, before=wanted)
+        self._hierarchy.change_wish(framework, demand.shape.unit, demand.pending - pending)
         if demand.pending > pending:
             self._search.changed = True
 

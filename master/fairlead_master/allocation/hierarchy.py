@@ -10,7 +10,7 @@ from fairlead_master.allocation.accounts import Framework, RoleAccount
 from fairlead_master.allocation.api import AllocationError, Policy, Weight
 from fairlead_master.allocation.policies import names
 from fairlead_proto.ids import FrameworkId, Role
-from fairlead_proto.resources import Vector, add, scale, subtract
+from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract
 
 WEIGHTS_MAX: Final = 10_000
 """Weights kept, roles without frameworks included. Operators set them by hand or from a file; more is a runaway script."""
@@ -22,24 +22,38 @@ _EQUAL: Final = Weight()
 class Hierarchy:
     """Roles and frameworks with their charges, ranked by a policy."""
 
-    def __init__(self, policy: str, zero: Vector) -> None:
+    def __init__(self, policy: str, kinds: ResourceKinds) -> None:
         self.roles: dict[Role, RoleAccount] = {}
         self._accounts: dict[str, RoleAccount] = {}
         """The same, as the policies name them."""
         self.frameworks: dict[FrameworkId, Framework] = {}
         self.weights: dict[Role, Weight] = {}
         self.policy_name = policy
-        self._policy = names.parse(policy)
-        self._zero = zero
-        self._capacity = zero
+        self._kinds = kinds
+        self._policy = names.parse(policy, self._kinds.names)
+        self._zero = kinds.zero
+        self._capacity = kinds.zero
         self._slots = 0
+        self._now_ms = 0
         self._begun = 0
+
+    @property
+    def follows_wishes(self) -> bool:
+        """Whether the policy is told what frameworks hold and want together."""
+        return self._policy.follows_wishes
+
+    @property
+    def interval_ms(self) -> int | None:
+        """How often the policy looks at its keys again because time passes; None: never."""
+        return self._policy.interval_ms
 
     def set_policy(self, policy: str) -> None:
         """Rank by another policy from now on; charges stay, who is awake is forgotten: wake them again."""
         self.policy_name = policy
+        follows_wishes = names.parse(policy, self._kinds.names).follows_wishes
         for framework in self.frameworks.values():
             framework.awake = False
+            framework.wish = framework.wish_from_books() if follows_wishes else self._zero
         self._policy = self._roles_from_books()
         for role in self.roles.values():
             role.awake_count = 0
@@ -62,7 +76,7 @@ class Hierarchy:
                 role=role, weight=self.weights.get(role, _EQUAL)
             )
             self._policy.add(role, account.weight, self._zero, 0)
-        framework = Framework(framework_id=framework_id, role=account, charged=self._zero)
+        framework = Framework(framework_id=framework_id, role=account, charged=self._zero, wish=self._zero)
         self.frameworks[framework_id] = framework
         account.frameworks[framework_id] = framework
         account.only = framework if len(account.frameworks) == 1 else None
@@ -111,6 +125,7 @@ class Hierarchy:
         self.serve(framework, vector)
         framework.charged = add(framework.charged, vector)
         framework.units += 1
+        self.change_wish(framework, vector, 1)
 
     def serve(self, framework: Framework, unit: Vector) -> tuple[float, float]:
         """Tell the policies of a unit the caller writes into the books later; gives the role's key before and after."""
@@ -130,6 +145,33 @@ class Hierarchy:
         assert framework.units >= 0 <= min(framework.charged), (
             f"{framework.framework_id} gave back more than it held"
         )
+        self.change_wish(framework, vector, -units)
+
+    def change_wish(self, framework: Framework, unit: Vector, units: int) -> None:
+        """The framework holds or waits for ``units`` more, or fewer, of ``unit``. A grant changes neither sum."""
+        if units and self._policy.follows_wishes:
+            framework.wish = add(framework.wish, scale(unit, units))
+            self._tell_wish(framework)
+
+    def advance(self, now_ms: int) -> None:
+        """It is ``now_ms``."""
+        self._now_ms = now_ms
+        self._policy.advance(now_ms)
+        for role in self.roles.values():
+            if role.policy is not None:
+                role.policy.advance(now_ms)
+
+    def observe(self, framework: Framework, used: Vector) -> None:
+        """The framework's tasks were measured to use ``used``."""
+        framework.used = used
+        role = framework.role
+        if role.policy is not None:
+            role.policy.observe(framework.framework_id, used)
+        self._policy.observe(role.role, role.used(self._zero))
+
+    def prices(self) -> tuple[float, ...] | None:
+        """What a whole resource costs under the policy, by place in the vector; None if it has no prices."""
+        return self._policy.prices()
 
     def set_waiting(self, framework: Framework, *, waiting: bool) -> None:
         """Whether the framework wants anything at all, offers that are out included. Repeats are harmless."""
@@ -220,10 +262,19 @@ class Hierarchy:
             "order kept and recomputed differ"
         )
 
+    def _tell_wish(self, framework: Framework) -> None:
+        role = framework.role
+        if role.policy is not None:
+            role.policy.set_wish(framework.framework_id, framework.wish)
+        self._policy.set_wish(role.role, role.wish(self._zero))
+
     def _roles_from_books(self) -> Policy:
         policy = self._make()
         for role in self.roles.values():
             policy.add(role.role, role.weight, role.charged(self._zero), role.units)
+            if policy.follows_wishes:
+                policy.set_wish(role.role, role.wish(self._zero))
+            policy.observe(role.role, role.used(self._zero))
         for role in sorted(self.roles.values(), key=lambda role: role.began):
             if role.waiting_count:
                 policy.begin_waiting(role.role)
@@ -233,14 +284,19 @@ class Hierarchy:
         policy = self._make()
         for framework in role.frameworks.values():
             policy.add(framework.framework_id, _EQUAL, framework.charged, framework.units)
+            if policy.follows_wishes:
+                policy.set_wish(framework.framework_id, framework.wish)
+            policy.observe(framework.framework_id, framework.used or self._zero)
         for framework in sorted(role.frameworks.values(), key=lambda framework: framework.began):
             if framework.began:
                 policy.begin_waiting(framework.framework_id)
         return policy
 
     def _make(self) -> Policy:
-        policy = names.parse(self.policy_name)
+        policy = names.parse(self.policy_name, self._kinds.names)
         policy.set_capacity(self._capacity, self._slots)
+        if policy.interval_ms is not None:
+            policy.advance(self._now_ms)
         return policy
 
     def _rank_frameworks(self, role: RoleAccount) -> None:

@@ -81,6 +81,16 @@ def check_frameworks(hierarchy: Hierarchy) -> None:
         assert len(framework.filters) <= FILTERS_MAX, f"{name} has {len(framework.filters)} filters"
 
 
+def check_wishes(hierarchy: Hierarchy) -> None:
+    """What frameworks hold and want together, where the policy is told of it."""
+    if hierarchy.follows_wishes:
+        for framework in hierarchy.frameworks.values():
+            expected = framework.wish_from_books()
+            assert framework.wish == expected, (
+                f"{framework.framework_id}: wish {framework.wish} kept, {expected} recomputed"
+            )
+
+
 def check_roles(hierarchy: Hierarchy) -> None:
     """Counts of roles, and every key a policy keeps against the key of a policy made afresh from the books."""
     assert len(hierarchy.weights) <= WEIGHTS_MAX, "too many weights"

@@ -67,6 +67,8 @@ class Machine:
     def step(self, event: events.Event, now_ms: int) -> list[Action]:
         """Take one event at a time that never goes back; give what is to be done about it, in order."""
         master = self.master
+        if master.allocator.watches_time:
+            master.allocator.advance(now_ms)
         if isinstance(event, events.Ticked):
             _tick(master, now_ms)
         else:

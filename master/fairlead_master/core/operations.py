@@ -1,5 +1,6 @@
 """What operators order: ends of tasks and frameworks, weights, the policy."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fairlead_master.allocation import placement
@@ -105,7 +106,7 @@ def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
         placement=event.placement or now.placement,
         when_head_does_not_fit=event.when_head_does_not_fit or now.when_head_does_not_fit,
     )
-    error = _error_in(wanted.policy, wanted.placement, wanted.when_head_does_not_fit)
+    error = _error_in(wanted.policy, wanted.placement, wanted.when_head_does_not_fit, master.kinds.names)
     if error:
         master.out.append(AnswerOperator(request=event.request, code=CallCode.INVALID, error=error))
         return
@@ -123,9 +124,9 @@ def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
     master.note("policy", wanted.policy, "changed")
 
 
-def _error_in(policy: str, place: str, head: str) -> str:
+def _error_in(policy: str, place: str, head: str, resources: Sequence[str]) -> str:
     try:
-        names.parse(policy)
+        names.parse(policy, resources)
     except ValueError as error:
         return str(error)
     if place not in placement.NAMES:

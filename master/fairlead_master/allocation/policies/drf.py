@@ -14,7 +14,7 @@ resources, such as 12/18 and 6/9, are equal keys and the tie-break decides.
 from math import inf
 from operator import add, sub, truediv
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector, scale
 
@@ -42,7 +42,7 @@ class _Account(Ranked):
         self.divisors = by
 
 
-class DominantResourceFairness:
+class DominantResourceFairness(Policy):
     """The policy ``drf``. See the module's docstring for its key."""
 
     name = "drf"

@@ -6,12 +6,12 @@ A baseline without fairness, whose weights mean nothing. An account begins to wa
 wanted nothing; an offer that comes back does not send it to the end of the queue.
 """
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector
 
 
-class FirstComeFirstServed:
+class FirstComeFirstServed(Policy):
     """The policy ``fifo``. See the module's docstring for its key."""
 
     name = "fifo"

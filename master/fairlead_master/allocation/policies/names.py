@@ -1,9 +1,11 @@
 """The policies there are, by the name an operator writes.
 
-Each name makes a fresh policy; the allocator makes one for the roles and one for each role that has several frameworks.
+A name is a word, or a word, a colon and an argument: ``drf``, ``slots:4``. Each name makes a fresh policy; the allocator
+makes one for each group of accounts it ranks.
 """
 
-import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy
@@ -11,38 +13,70 @@ from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_master.allocation.policies.fifo import FirstComeFirstServed
 from fairlead_master.allocation.policies.slots import SLOTS_MAX, SlotFairness
 
-NAMES: Final = ("drf", "slots:K", "fifo")
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of policy: what an operator writes, and how it is made."""
+
+    shown: str
+    """The name with its argument as a letter or word: ``slots:K``."""
+    example: str
+    make: Callable[[str, Sequence[str]], Policy]
+    """From the argument as written and the names of resources; raises AllocationError for a bad argument."""
+
+
+def _slots(argument: str, _resources: Sequence[str], /) -> Policy:
+    if not (argument.isascii() and argument.isdigit() and 1 <= len(argument) <= 9):
+        raise _unknown(f"slots:{argument}")
+    if not 1 <= int(argument) <= SLOTS_MAX:
+        raise AllocationError(
+            f"policy: expected slots:K with K from 1 to {SLOTS_MAX}, got 'slots:{argument}'"
+        )
+    return SlotFairness(int(argument))
+
+
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "".join(kind.shown.partition(":")[:2]): kind
+    for kind in (
+        _Kind("drf", "drf", lambda *_: DominantResourceFairness()),
+        _Kind("slots:K", "slots:4", _slots),
+        _Kind("fifo", "fifo", lambda *_: FirstComeFirstServed()),
+    )
+}
+"""Word, with a colon if an argument follows, to kind."""
+
+NAMES: Final = tuple(kind.shown for kind in _KINDS.values())
 """As shown to people; K stands for a number."""
 
-_SLOTS: Final = re.compile(r"slots:([0-9]{1,9})")
+EXAMPLES: Final = tuple(kind.example for kind in _KINDS.values())
+"""A name of each kind that can be parsed wherever CPUs are counted."""
+
+
+def parse(text: str, resources: Sequence[str]) -> Policy:
+    """A new policy, knowing no account, from its name; ``resources`` are the names of the places of vectors.
+
+    Raises:
+        AllocationError: ``text`` names no policy.
+    """
+    word, colon, argument = text.partition(":")
+    kind = _KINDS.get(word + colon)
+    if kind is None:
+        raise _unknown(text)
+    return kind.make(argument, resources)
 
 
 def slots_per_agent(text: str) -> int | None:
     """K of ``slots:K``; None for a policy without slots.
 
     Raises:
-        AllocationError: ``text`` names no policy.
+        AllocationError: K is no number, or out of range.
     """
-    match = _SLOTS.fullmatch(text)
-    if match is None:
-        if text not in NAMES or text == "slots:K":
-            raise AllocationError(
-                f"policy: expected one of {', '.join(NAMES)} (such as slots:4), got {text!r}"
-            )
+    word, colon, argument = text.partition(":")
+    if word + colon != "slots:":
         return None
-    slots = int(match.group(1))
-    if not 1 <= slots <= SLOTS_MAX:
-        raise AllocationError(f"policy: expected slots:K with K from 1 to {SLOTS_MAX}, got {text!r}")
-    return slots
+    _slots(argument, ())
+    return int(argument)
 
 
-def parse(text: str) -> Policy:
-    """A new policy, knowing no account, from its name.
-
-    Raises:
-        AllocationError: ``text`` names no policy.
-    """
-    slots = slots_per_agent(text)
-    if slots is not None:
-        return SlotFairness(slots)
-    return DominantResourceFairness() if text == "drf" else FirstComeFirstServed()
+def _unknown(text: str) -> AllocationError:
+    return AllocationError(f"policy: expected one of {', '.join(NAMES)} (such as slots:4), got {text!r}")

@@ -10,7 +10,7 @@ account that was added earlier.
 
 from typing import Final
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector
 
@@ -27,7 +27,7 @@ class _Account(Ranked):
         self.slots = slots
 
 
-class SlotFairness:
+class SlotFairness(Policy):
     """The policy ``slots:K``. See the module's docstring for its key."""
 
     def __init__(self, slots_per_agent: int) -> None:
