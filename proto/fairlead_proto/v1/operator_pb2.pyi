@@ -242,7 +242,7 @@ class ListFrameworksResponse(_message.Message):
     def __init__(self, frameworks: _Optional[_Iterable[_Union[FrameworkInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class RoleInfo(_message.Message):
-    __slots__ = ("role", "weight", "resource_weights", "dominant_share", "dominant_resource", "key", "fair_share", "pending", "running", "frameworks", "allocated", "rank")
+    __slots__ = ("role", "weight", "resource_weights", "dominant_share", "dominant_resource", "key", "fair_share", "pending", "running", "frameworks", "allocated", "rank", "used", "counted", "parent")
     class ResourceWeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -262,6 +262,9 @@ class RoleInfo(_message.Message):
     FRAMEWORKS_FIELD_NUMBER: _ClassVar[int]
     ALLOCATED_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    COUNTED_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
     role: str
     weight: float
     resource_weights: _containers.ScalarMap[str, float]
@@ -274,19 +277,33 @@ class RoleInfo(_message.Message):
     frameworks: int
     allocated: _types_pb2.Resources
     rank: int
-    def __init__(self, role: _Optional[str] = ..., weight: _Optional[float] = ..., resource_weights: _Optional[_Mapping[str, float]] = ..., dominant_share: _Optional[float] = ..., dominant_resource: _Optional[str] = ..., key: _Optional[float] = ..., fair_share: _Optional[float] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., frameworks: _Optional[int] = ..., allocated: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., rank: _Optional[int] = ...) -> None: ...
+    used: _types_pb2.Resources
+    counted: _types_pb2.Resources
+    parent: str
+    def __init__(self, role: _Optional[str] = ..., weight: _Optional[float] = ..., resource_weights: _Optional[_Mapping[str, float]] = ..., dominant_share: _Optional[float] = ..., dominant_resource: _Optional[str] = ..., key: _Optional[float] = ..., fair_share: _Optional[float] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., frameworks: _Optional[int] = ..., allocated: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., rank: _Optional[int] = ..., used: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., counted: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., parent: _Optional[str] = ...) -> None: ...
 
 class ListRolesResponse(_message.Message):
-    __slots__ = ("roles", "next_page_token", "version", "policy")
+    __slots__ = ("roles", "next_page_token", "version", "policy", "prices", "demand")
+    class PricesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
     ROLES_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_FIELD_NUMBER: _ClassVar[int]
     roles: _containers.RepeatedCompositeFieldContainer[RoleInfo]
     next_page_token: str
     version: int
     policy: str
-    def __init__(self, roles: _Optional[_Iterable[_Union[RoleInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ..., policy: _Optional[str] = ...) -> None: ...
+    prices: _containers.ScalarMap[str, float]
+    demand: str
+    def __init__(self, roles: _Optional[_Iterable[_Union[RoleInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ..., policy: _Optional[str] = ..., prices: _Optional[_Mapping[str, float]] = ..., demand: _Optional[str] = ...) -> None: ...
 
 class OfferInfo(_message.Message):
     __slots__ = ("offer_id", "framework_id", "framework", "agent_id", "class_id", "units", "resources", "expires_in_ms")
@@ -423,28 +440,32 @@ class GetPolicyRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class SetPolicyRequest(_message.Message):
-    __slots__ = ("policy", "placement", "when_head_does_not_fit")
+    __slots__ = ("policy", "placement", "when_head_does_not_fit", "demand")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     WHEN_HEAD_DOES_NOT_FIT_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_FIELD_NUMBER: _ClassVar[int]
     policy: str
     placement: str
     when_head_does_not_fit: str
-    def __init__(self, policy: _Optional[str] = ..., placement: _Optional[str] = ..., when_head_does_not_fit: _Optional[str] = ...) -> None: ...
+    demand: str
+    def __init__(self, policy: _Optional[str] = ..., placement: _Optional[str] = ..., when_head_does_not_fit: _Optional[str] = ..., demand: _Optional[str] = ...) -> None: ...
 
 class PolicyInfo(_message.Message):
-    __slots__ = ("policy", "placement", "when_head_does_not_fit", "known_policies", "known_placements")
+    __slots__ = ("policy", "placement", "when_head_does_not_fit", "known_policies", "known_placements", "demand")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     WHEN_HEAD_DOES_NOT_FIT_FIELD_NUMBER: _ClassVar[int]
     KNOWN_POLICIES_FIELD_NUMBER: _ClassVar[int]
     KNOWN_PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_FIELD_NUMBER: _ClassVar[int]
     policy: str
     placement: str
     when_head_does_not_fit: str
     known_policies: _containers.RepeatedScalarFieldContainer[str]
     known_placements: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, policy: _Optional[str] = ..., placement: _Optional[str] = ..., when_head_does_not_fit: _Optional[str] = ..., known_policies: _Optional[_Iterable[str]] = ..., known_placements: _Optional[_Iterable[str]] = ...) -> None: ...
+    demand: str
+    def __init__(self, policy: _Optional[str] = ..., placement: _Optional[str] = ..., when_head_does_not_fit: _Optional[str] = ..., known_policies: _Optional[_Iterable[str]] = ..., known_placements: _Optional[_Iterable[str]] = ..., demand: _Optional[str] = ...) -> None: ...
 
 class SetWeightRequest(_message.Message):
     __slots__ = ("role", "weight", "resource_weights")
