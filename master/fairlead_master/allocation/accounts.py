@@ -6,6 +6,7 @@ Plain records without behaviour of their own beyond sums: the allocator alone ch
 from dataclasses import dataclass, field
 
 from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.measured import UseEstimate
 from fairlead_master.allocation.search import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector, add, scale
@@ -48,6 +49,8 @@ class Framework:
     """``charged`` and all pending units together. Kept only while the policy follows wishes."""
     used: Vector | None = None
     """What its tasks were last measured to use; None before the first measurement."""
+    estimate: UseEstimate | None = None
+    """How much of what it declares it uses; None before the first sample."""
     demands: dict[ClassId, Demand] = field(default_factory=dict)
     """In declared order."""
     offered: dict[ClassId, int] = field(default_factory=dict)

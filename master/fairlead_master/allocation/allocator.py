@@ -8,7 +8,6 @@ A cycle serves one unit at a time: the first role in the policy's order, the fir
 in declared order that fits somewhere, on the agent placement chooses; until nothing that is wanted fits.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -20,27 +19,25 @@ from fairlead_master.allocation.api import (
     AllocationError,
     AllocationSettings,
     Counters,
-    Decision,
     Grant,
     Infeasibility,
     RoleRow,
     Weight,
 )
+from fairlead_master.allocation.decision_log import DecisionLog
 from fairlead_master.allocation.demands import DemandBoard
 from fairlead_master.allocation.explain import Diagnosis, Scene, diagnose
 from fairlead_master.allocation.feasibility import find_infeasibility
 from fairlead_master.allocation.hierarchy import Hierarchy
+from fairlead_master.allocation.measured import UseEstimate
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch
 from fairlead_master.allocation.steps import Step, book, merge
-from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector, add, fits, scale, subtract, sum_vectors
 from fairlead_proto.tasks import Constraint, DemandClass
-
-DECISIONS_KEPT: Final = 1_000
-"""Grants in the decision log: what the operator's call for it may ask for at most."""
 
 _GAPS_MAX: Final = 64
 """Indexes of agents that left, beyond as many as there are agents, before all are numbered anew."""
@@ -57,8 +54,7 @@ class Allocator:
         self.kinds = kinds
         self.settings = settings or AllocationSettings()
         self.counters = Counters()
-        self.decisions: deque[Decision] = deque(maxlen=DECISIONS_KEPT)
-        """The last grants, the newest last."""
+        self.decisions = DecisionLog()
         self._window = window
         check_settings(self.settings, kinds)
         self._agents: dict[AgentId, Agent] = {}
@@ -71,7 +67,6 @@ class Allocator:
         self._capacity = kinds.zero
         self._active_count = 0
         self._capacity_changed = False
-        self._grant_count = 0
         self._steps: list[Step] = []
 
     def add_agent(self, agent_id: AgentId, total: Vector, attributes: Mapping[str, str]) -> None:
@@ -237,6 +232,21 @@ class Allocator:
     def observe(self, framework_id: FrameworkId, used: Vector) -> None:
         """The framework's tasks were last measured to use ``used`` together, as rates."""
         self._hierarchy.observe(self._hierarchy.frameworks[framework_id], used)
+
+    def sample(
+        self,
+        framework_id: FrameworkId,
+        task_id: TaskId,
+        declared: Vector,
+        used: tuple[int | None, ...],
+        now_ms: int,
+    ) -> None:
+        """A task of the framework has in its life so far used ``used`` of ``declared``; None where nobody measures."""
+        framework = self._hierarchy.frameworks[framework_id]
+        if framework.estimate is None:
+            framework.estimate = UseEstimate(len(declared))
+        framework.estimate.sample(task_id, declared, used)
+        framework.estimate.look(now_ms)
 
     def prices(self) -> tuple[float, ...] | None:
         """What a whole resource costs under the policy, by place in the vector; None if it has no prices."""
@@ -466,18 +476,8 @@ class Allocator:
         rows = merge(self._steps, self.settings.units_per_grant_max)
         self.counters.decisions += len(self._steps)
         grants = book(rows, self._by_index)
-        self._log(grants, now_ms)
+        self.decisions.add(grants, now_ms, self.settings.policy)
         return grants
-
-    def _log(self, grants: list[Grant], now_ms: int) -> None:
-        last = self._grant_count + len(grants)
-        for number, grant in enumerate(
-            grants[-DECISIONS_KEPT:], max(self._grant_count, last - DECISIONS_KEPT) + 1
-        ):
-            self.decisions.append(
-                Decision(number=number, time_ms=now_ms, policy=self.settings.policy, grant=grant)
-            )
-        self._grant_count = last
 
 
 def check_settings(settings: AllocationSettings, kinds: ResourceKinds) -> None:

@@ -6,7 +6,7 @@ absent is LOST (or DROPPED, if the agent never spoke of it).
 """
 
 from fairlead_master.allocation.policies.names import slots_per_agent
-from fairlead_master.core import offers, tasks
+from fairlead_master.core import measurements, offers, tasks
 from fairlead_master.core.actions import (
     AnnounceAgentGone,
     ConfirmAgent,
@@ -271,16 +271,13 @@ def judge_all(master: Master) -> None:
         _judge_capacity(master, agent)
 
 
-def agent_beat(master: Master, event: AgentBeat, _now_ms: int) -> None:
+def agent_beat(master: Master, event: AgentBeat, now_ms: int) -> None:
     """Take measurements; that the agent is alive, every message says."""
     agent = master.agent_by_session.get(event.session)
     if agent is None:
         return
     agent.used = event.used
-    for key, usage in event.tasks:
-        task = agent.tasks.get(key)
-        if task is not None:
-            task.usage = usage
+    measurements.beat(master, agent, event.tasks, now_ms)
     if agent.state is AgentState.OVERCOMMITTED:
         _judge_capacity(master, agent)
 

@@ -46,6 +46,20 @@ class FrameworkState(Enum):
 
 
 @dataclass(slots=True, eq=False)
+class Measured:
+    """What is known of a task's use."""
+
+    since_ms: int
+    """When measuring began."""
+    cpu_time_ms: int
+    """Spent by then."""
+    last_ms: int
+    last_cpu_time_ms: int
+    used: Vector
+    """At the last measurement, as rates: milli-CPUs, bytes held."""
+
+
+@dataclass(slots=True, eq=False)
 class Task:
     """A task some agent was asked to run, or says it runs."""
 
@@ -73,6 +87,8 @@ class Task:
     exit_code: int | None = None
     signal: int | None = None
     usage: TaskUsage | None = None
+    measured: Measured | None = None
+    """None before the first measurement and after its end."""
     kill_reason: Reason | None = None
     """Set once somebody asked for its end; sent again until it ends."""
     kill_grace_ms: int = 0
@@ -103,6 +119,8 @@ class Framework:
     demand_since_ms: int = 0
     tasks: dict[TaskId, Task] = field(default_factory=dict)
     """Those that are not over."""
+    used: Vector = ()
+    """What they were last measured to use together; empty before the first measurement."""
     offers: dict[OfferId, "Offer"] = field(default_factory=dict)
     tasks_finished: int = 0
     offers_sent: int = 0

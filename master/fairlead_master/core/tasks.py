@@ -6,6 +6,7 @@ be late, repeated or about tasks nobody knows; those are answered, not trusted.
 
 from collections.abc import Iterable
 
+from fairlead_master.core import measurements
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import AcknowledgeStatuses, ForwardStatuses, KillTask
 from fairlead_master.core.events import StatusesAcknowledged, StatusesReported
@@ -160,6 +161,9 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
         task.started_ms = now_ms
     if is_terminal(status.state):
         task.finished_ms = now_ms
+        framework = master.frameworks.get(task.framework_id)
+        if framework is not None:
+            measurements.ended(master, framework, task, now_ms, has_last_word=status.usage is not None)
         _drop(master, task)
         _to_history(master, task)
     master.note("task", "/".join(key), task.state.value)

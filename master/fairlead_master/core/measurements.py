@@ -1,0 +1,90 @@
+"""What tasks use, from the figures in their agents' heartbeats: rates, sums per framework, and samples of whole lives.
+
+An agent reports the CPU time a task has spent so far; the rate is the difference over the time between two reports. A task
+whose figures did not change is not reported, so its rate is zero. What is measured of a task begins with the first
+report, or with its start where this master saw it: CPU time that an adopted task spent earlier is nobody's.
+"""
+
+from typing import Final
+
+from fairlead_master.core.state import Agent, Framework, Master, Measured, Task
+from fairlead_proto.ids import FrameworkId, TaskKey
+from fairlead_proto.resources import CPUS, DISK, MEM, Vector, add, subtract
+from fairlead_proto.tasks import TaskUsage
+
+LIFE_MIN_MS: Final = 1_000
+"""A task that was over sooner says nothing of what such tasks use: its start is most of it."""
+
+
+def beat(master: Master, agent: Agent, reports: tuple[tuple[TaskKey, TaskUsage], ...], now_ms: int) -> None:
+    """An agent measured its tasks; those whose figures did not change are not among the reports."""
+    for key, usage in reports:
+        task = agent.tasks.get(key)
+        if task is not None:
+            task.usage = usage
+    touched: dict[FrameworkId, Framework] = {}
+    for task in agent.tasks.values():
+        framework = master.frameworks.get(task.framework_id)
+        if task.usage is not None and framework is not None:
+            _measure(master, framework, task, task.usage, now_ms)
+            touched[task.framework_id] = framework
+    for framework_id, framework in touched.items():
+        master.allocator.observe(framework_id, framework.used)
+
+
+def ended(master: Master, framework: Framework, task: Task, now_ms: int, *, has_last_word: bool) -> None:
+    """A task is over: it uses nothing any more.
+
+    With its agent's last word on it (``has_last_word``) the figures are those of its whole life; without, as for a task
+    whose agent is gone, what was measured before stands.
+    """
+    if has_last_word and task.usage is not None and (task.measured is not None or task.started_ms):
+        _measure(master, framework, task, task.usage, now_ms)
+    if task.measured is None:
+        return
+    framework.used = subtract(framework.used, task.measured.used)
+    task.measured = None
+    master.allocator.observe(task.framework_id, framework.used)
+
+
+def _measure(master: Master, framework: Framework, task: Task, usage: TaskUsage, now_ms: int) -> None:
+    measured = task.measured
+    if measured is None:
+        zero = master.kinds.zero
+        is_whole = task.offer_id is not None and task.started_ms > 0
+        since_ms, cpu_time_ms = (task.started_ms, 0) if is_whole else (now_ms, usage.cpu_time_ms)
+        measured = task.measured = Measured(
+            since_ms=since_ms,
+            cpu_time_ms=cpu_time_ms,
+            last_ms=since_ms,
+            last_cpu_time_ms=cpu_time_ms,
+            used=zero,
+        )
+        framework.used = framework.used or zero
+    elapsed_ms = now_ms - measured.last_ms
+    if elapsed_ms > 0:
+        spent_ms = max(0, usage.cpu_time_ms - measured.last_cpu_time_ms)
+        used = _used(task, usage, spent_ms * 1000 // elapsed_ms)
+        framework.used = add(subtract(framework.used, measured.used), used)
+        measured.used = used
+        measured.last_ms, measured.last_cpu_time_ms = now_ms, usage.cpu_time_ms
+    life_ms = now_ms - measured.since_ms
+    if life_ms >= LIFE_MIN_MS:
+        cpus_milli = max(0, usage.cpu_time_ms - measured.cpu_time_ms) * 1000 // life_ms
+        sample = _sample(len(task.resources), usage, cpus_milli)
+        master.allocator.sample(task.framework_id, task.task_id, task.resources, sample, now_ms)
+
+
+def _used(task: Task, usage: TaskUsage, cpus_milli: int) -> Vector:
+    """What it uses now; of what nobody measures, what it holds."""
+    used = list(task.resources)
+    used[CPUS], used[MEM], used[DISK] = cpus_milli, usage.mem_bytes, usage.sandbox_bytes
+    return tuple(used)
+
+
+def _sample(places: int, usage: TaskUsage, cpus_milli: int) -> tuple[int | None, ...]:
+    sample: list[int | None] = [None] * places
+    sample[CPUS] = cpus_milli
+    # The peak and not the present: what a task has once needed it may need again, and holds until its end.
+    sample[MEM], sample[DISK] = max(usage.mem_peak_bytes, usage.mem_bytes), usage.sandbox_bytes
+    return tuple(sample)
