@@ -62,6 +62,7 @@ class LocalCluster:
         resources: str | Sequence[str] | None = None,
         attributes: Mapping[str, str] | Sequence[Mapping[str, str]] = (),
         policy: str | None = None,
+        demand: str | None = None,
         port: int = 0,
         directory: Path | None = None,
         isolation: str | None = None,
@@ -75,6 +76,7 @@ class LocalCluster:
             resources: of each agent, ``cpus=4,mem=8GiB``; or one text for each; None is ``default_resources``.
             attributes: of each agent; or one mapping for each.
             policy: the master's, or its default.
+            demand: which demand the policy counts, "declared" or "measured"; the master's default if None.
             port: of the master on 127.0.0.1; 0 chooses a free one.
             directory: kept at the end; None makes a temporary one.
             isolation: of the agents, or their default.
@@ -94,6 +96,7 @@ class LocalCluster:
         _check_one_each("attributes", len(self._attributes), agents)
         self._port = port
         self._policy = policy
+        self._demand = demand
         self._isolation = isolation
         self._master_arguments = tuple(master_arguments)
         self._agent_arguments = tuple(agent_arguments)
@@ -253,6 +256,8 @@ class LocalCluster:
         command = ["master", "--listen", self.address, "--state", str(self.directory / "master")]
         if self._policy:
             command += ["--policy", self._policy]
+        if self._demand:
+            command += ["--demand", self._demand]
         return [*command, "--stop-with-parent", *self._master_arguments]
 
     def _agent_command(self, index: int) -> list[str]:

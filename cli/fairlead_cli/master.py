@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from fairlead_cli.addresses import ADDRESS, DEFAULT_MASTER, is_loopback
-from fairlead_cli.parameters import DURATION, LOG_LEVEL
+from fairlead_cli.parameters import DEMAND, DEMAND_HELP, DURATION, LOG_LEVEL
 
 INSECURE_HINT = (
     "this master has no TLS and no authentication yet, so whoever reaches it can run commands on every agent; "
@@ -35,6 +35,7 @@ INSECURE_HINT = (
     type=click.Choice(["skip", "freeze"]),
     help="Serve the next one that fits, or nobody until the head does.",
 )
+@click.option("--demand", type=DEMAND, help=DEMAND_HELP)
 @click.option(
     "--reservation-after",
     "reservation_after_ms",
@@ -84,6 +85,7 @@ def master(
     reservation_after_ms: int | None,
     state: Path | None,
     when_head_does_not_fit: str | None,
+    demand: str | None,
 ) -> int:
     """Run a master.
 
@@ -107,6 +109,7 @@ def master(
             policy=policy,
             placement=placement,
             when_head_does_not_fit=when_head_does_not_fit,
+            demand=demand,
             reservation_after_ms=reservation_after_ms,
             offer_lease_ms=offer_lease_ms,
             agent_timeout_ms=agent_timeout_ms,

@@ -108,5 +108,7 @@ TASK_MEM: Final = Text("amount", parse_task_bytes("mem"))
 TASK_DISK: Final = Text("amount", parse_task_bytes("disk"))
 PAIR: Final = Text("name=value", parse_pair)
 WEIGHT: Final = Text("weight", parse_weight)
+DEMAND: Final = click.Choice(["declared", "measured"])
+DEMAND_HELP: Final = "What policies count: what tasks declare, or what such tasks were measured to use. Placement goes by what they declare."
 LOG_LEVEL: Final = click.Choice(["debug", "info", "warning", "error"])
 RESOURCE_WEIGHT: Final = Text("resource=weight", _parse_resource_weight)

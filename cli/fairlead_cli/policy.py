@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from fairlead_cli.addresses import json_option, master_option
-from fairlead_cli.parameters import RESOURCE_WEIGHT, WEIGHT
+from fairlead_cli.parameters import DEMAND, DEMAND_HELP, RESOURCE_WEIGHT, WEIGHT
 
 
 @click.group()
@@ -34,19 +34,29 @@ def policy_get(master: str, *, as_json: bool) -> None:
     default=None,
     help="Serve the next one that fits, or nobody until the head does.",
 )
+@click.option("--demand", type=DEMAND, help=DEMAND_HELP)
 @master_option
 @json_option
 def policy_set(
-    master: str, *, as_json: bool, name: str, placement: str, when_head_does_not_fit: str | None
+    master: str,
+    *,
+    as_json: bool,
+    name: str,
+    placement: str,
+    when_head_does_not_fit: str | None,
+    demand: str | None,
 ) -> None:
-    """Change the policy to NAME, such as drf, slots:4 or fifo; what is not given stays."""
-    if not (name or placement or when_head_does_not_fit):
-        raise click.UsageError("expected a policy, --placement or --when-head-does-not-fit")
+    """Change the policy to NAME, such as drf, pf or slots:4; what is not given stays."""
+    if not (name or placement or when_head_does_not_fit or demand):
+        raise click.UsageError("expected a policy, --placement, --when-head-does-not-fit or --demand")
     from fairlead_cli.connection import connected
     from fairlead_proto.v1.operator_pb2 import SetPolicyRequest
 
     request = SetPolicyRequest(
-        policy=name, placement=placement, when_head_does_not_fit=when_head_does_not_fit or ""
+        policy=name,
+        placement=placement,
+        when_head_does_not_fit=when_head_does_not_fit or "",
+        demand=demand or "",
     )
     with connected(master) as connection:
         _print_policy(connection.call(connection.operator.SetPolicy, request), as_json=as_json)
@@ -63,6 +73,7 @@ def _print_policy(info: object, *, as_json: bool) -> None:
                 "policy": info.policy,
                 "placement": info.placement,
                 "when_head_does_not_fit": info.when_head_does_not_fit,
+                "demand": info.demand,
                 "known_policies": list(info.known_policies),
                 "known_placements": list(info.known_placements),
             }
@@ -71,6 +82,7 @@ def _print_policy(info: object, *, as_json: bool) -> None:
     print(f"policy                  {info.policy}  (of {', '.join(info.known_policies)})")
     print(f"placement               {info.placement}  (of {', '.join(info.known_placements)})")
     print(f"when head does not fit  {info.when_head_does_not_fit}")
+    print(f"demand                  {info.demand}")
 
 
 @click.group()

@@ -7,7 +7,7 @@ import click
 
 from fairlead_cli.addresses import DEFAULT_PORT
 from fairlead_cli.agent import ISOLATIONS
-from fairlead_cli.parameters import PAIR, RESOURCES
+from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, RESOURCES
 
 
 @click.command()
@@ -19,6 +19,7 @@ from fairlead_cli.parameters import PAIR, RESOURCES
 )
 @click.option("--attribute", "attributes", type=PAIR, multiple=True, help="Of each agent; repeatable.")
 @click.option("--policy", help="Who is served next: drf, slots:K, fifo, …")
+@click.option("--demand", type=DEMAND, help=DEMAND_HELP)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -39,6 +40,7 @@ def up(
     resources: str | None,
     attributes: Sequence[tuple[str, str]],
     policy: str | None,
+    demand: str | None,
     port: int,
     directory: Path | None,
     isolation: str | None,
@@ -57,6 +59,7 @@ def up(
         resources=resources,
         attributes=dict(attributes),
         policy=policy,
+        demand=demand,
         port=port,
         directory=directory,
         isolation=isolation,

@@ -168,11 +168,11 @@ class OperatorClient:
         return await self._ask("GetPolicy", operator_pb2.GetPolicyRequest(), operator_pb2.PolicyInfo)
 
     async def set_policy(
-        self, policy: str = "", *, placement: str = "", when_head_does_not_fit: str = ""
+        self, policy: str = "", *, placement: str = "", when_head_does_not_fit: str = "", demand: str = ""
     ) -> operator_pb2.PolicyInfo:
         """Change what is not empty; returns what is in force then."""
         request = operator_pb2.SetPolicyRequest(
-            policy=policy, placement=placement, when_head_does_not_fit=when_head_does_not_fit
+            policy=policy, placement=placement, when_head_does_not_fit=when_head_does_not_fit, demand=demand
         )
         return await self._ask("SetPolicy", request, operator_pb2.PolicyInfo)
 

@@ -42,6 +42,7 @@ class MasterOptions:
     policy: str | None = None
     placement: str | None = None
     when_head_does_not_fit: str | None = None
+    demand: str | None = None
     reservation_after_ms: int | None = None
     """How long a unit may be passed over before an agent is reserved for it."""
     offer_lease_ms: int | None = None
@@ -92,6 +93,7 @@ def make_settings(options: MasterOptions) -> ServerSettings:
         policy=options.policy or allocation.policy,
         placement=options.placement or allocation.placement,
         when_head_does_not_fit=options.when_head_does_not_fit or allocation.when_head_does_not_fit,
+        demand=options.demand or allocation.demand,
         reservation_after_ms=(
             allocation.reservation_after_ms
             if options.reservation_after_ms is None
@@ -110,7 +112,9 @@ def make_settings(options: MasterOptions) -> ServerSettings:
         core=replace(options.core, allocation=chosen, **given),
         record=options.record,
         given=frozenset(
-            name for name in ("policy", "placement", "when_head_does_not_fit") if getattr(options, name)
+            name
+            for name in ("policy", "placement", "when_head_does_not_fit", "demand")
+            if getattr(options, name)
         ),
     )
 

@@ -193,6 +193,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             policy=settings.policy,
             placement=settings.placement,
             when_head_does_not_fit=settings.when_head_does_not_fit,
+            demand=settings.demand,
             known_policies=names.NAMES,
             known_placements=placement.NAMES,
         )
@@ -205,6 +206,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 policy=request.policy or None,
                 placement=request.placement or None,
                 when_head_does_not_fit=request.when_head_does_not_fit or None,
+                demand=request.demand or None,
             ),
         )
         return await self.GetPolicy(pb.GetPolicyRequest(), context)

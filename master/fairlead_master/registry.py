@@ -31,7 +31,7 @@ from fairlead_proto.resources import ResourceKinds, Vector
 
 _APPLICATION_ID: Final = 0x46614C64
 """Marks the file as ours, so that somebody else's database is never taken for a registry."""
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 _SCHEMA: Final = """
 create table epoch (number integer not null);
 insert into epoch values (0);
@@ -46,8 +46,15 @@ create table agents (
 create table weights (role text primary key, weight real not null, by_resource text not null) without rowid;
 create table policy (
     only integer primary key check (only = 1), policy text not null, placement text not null,
-    when_head_does_not_fit text not null
+    when_head_does_not_fit text not null, demand text not null default 'declared'
 );
+"""
+
+_FROM_VERSION_1: Final = """
+begin;
+alter table policy add column demand text not null default 'declared';
+pragma user_version = 2;
+commit;
 """
 
 
@@ -145,11 +152,11 @@ class Registry:
 
     def _policy(self) -> StorePolicy | None:
         row = self._connection.execute(
-            "select policy, placement, when_head_does_not_fit from policy"
+            "select policy, placement, when_head_does_not_fit, demand from policy"
         ).fetchone()
         if row is None:
             return None
-        return StorePolicy(policy=row[0], placement=row[1], when_head_does_not_fit=row[2])
+        return StorePolicy(policy=row[0], placement=row[1], when_head_does_not_fit=row[2], demand=row[3])
 
     def write(self, actions: Sequence[Durable]) -> "Future[None]":
         """Make the actions durable, all or none, in the writer thread."""
@@ -196,8 +203,8 @@ class Registry:
                 )
             case StorePolicy():
                 connection.execute(
-                    "insert or replace into policy values (1, ?, ?, ?)",
-                    (action.policy, action.placement, action.when_head_does_not_fit),
+                    "insert or replace into policy values (1, ?, ?, ?, ?)",
+                    (action.policy, action.placement, action.when_head_does_not_fit, action.demand),
                 )
 
     def close(self) -> None:
@@ -248,6 +255,8 @@ def _connect(path: Path) -> sqlite3.Connection:
                 f"begin; {_SCHEMA} pragma application_id = {_APPLICATION_ID};"
                 f" pragma user_version = {_SCHEMA_VERSION}; commit;"
             )
+        elif connection.execute("pragma user_version").fetchone() == (1,):
+            connection.executescript(_FROM_VERSION_1)
     except (sqlite3.Error, OSError) as error:
         raise RegistryError(f"{path}: expected a registry, found damage or no access: {error}") from error
     return connection
@@ -261,8 +270,8 @@ def _check(path: Path) -> None:
         (version,) = connection.execute("pragma user_version").fetchone()
         if application != _APPLICATION_ID:
             raise RegistryError(f"{path}: expected a registry, got another kind of database")
-        if version != _SCHEMA_VERSION:
-            raise RegistryError(f"{path}: expected schema version {_SCHEMA_VERSION}, got {version}")
+        if not 1 <= version <= _SCHEMA_VERSION:
+            raise RegistryError(f"{path}: expected schema version 1 to {_SCHEMA_VERSION}, got {version}")
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         if verdict != "ok":
             raise RegistryError(f"{path}: expected a sound registry, found damage: {verdict}")

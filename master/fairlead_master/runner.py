@@ -259,6 +259,7 @@ def _log_change(order: Action) -> None:
                 policy=order.policy,
                 placement=order.placement,
                 when_head_does_not_fit=order.when_head_does_not_fit,
+                demand=order.demand,
             )
         case _:
             pass

@@ -203,6 +203,7 @@ def _with_stored(core: CoreSettings, stored: StorePolicy, given: frozenset[str])
         policy=asked.policy if "policy" in given else stored.policy,
         placement=asked.placement if "placement" in given else stored.placement,
         when_head_does_not_fit=head,
+        demand=asked.demand if "demand" in given else stored.demand,
     )
 
 

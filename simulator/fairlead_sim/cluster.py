@@ -114,6 +114,7 @@ class SimulatedMaster:
                 policy=policy.policy,
                 placement=policy.placement,
                 when_head_does_not_fit=policy.when_head_does_not_fit,
+                demand=policy.demand,
             )
             settings = replace(settings, allocation=allocation)
         self.machine = Machine(self._kinds, settings, self.registry.begin(), self._engine.now_ms)

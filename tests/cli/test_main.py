@@ -87,7 +87,7 @@ def test_version_is_the_distribution_s(invoke: Invoke) -> None:
         (["kill"], "expected a task or --framework"),
         (["kill", "--framework", "f", "--grace", "1s"], "--grace goes with tasks"),
         (["kill", "t", "--grace", "1"], "expected a duration such as 500ms, 10s, 5m or 1h, got '1'"),
-        (["policy", "set"], "expected a policy, --placement or --when-head-does-not-fit"),
+        (["policy", "set"], "expected a policy, --placement, --when-head-does-not-fit or --demand"),
         (["weight", "set", "r", "nan"], "expected a number from 1e-06 to 1e+06, got 'nan'"),
         (["weight", "set", "r", "1", "--resource", "cpus"], "expected NAME=VALUE, got 'cpus'"),
         (["shares", "--log", "--watch"], "--log and --watch do not go together"),

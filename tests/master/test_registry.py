@@ -64,7 +64,9 @@ def test_a_lost_registry_is_followed_by_a_newer_epoch_all_the_same(tmp_path: Pat
 def test_what_was_written_is_found_again(tmp_path: Path) -> None:
     registry = open_registry(tmp_path, KINDS)
     registry.load(1)
-    policy = StorePolicy(policy="slots:4", placement="pack", when_head_does_not_fit="freeze")
+    policy = StorePolicy(
+        policy="slots:4", placement="pack", when_head_does_not_fit="freeze", demand="measured"
+    )
     weight = StoreWeight(role=Role("eng"), weight=Weight(2.0, {0: 3.0, 4: 0.5}))
     registry.write([a_framework(1), a_framework(2), an_agent(1), an_agent(2), weight, policy]).result()
     registry.write([ForgetFramework(framework_id=FrameworkId("f1-2"))]).result()
@@ -78,6 +80,31 @@ def test_what_was_written_is_found_again(tmp_path: Path) -> None:
     assert loaded.remembered.agents == (an_agent(1), an_agent(2))
     assert loaded.remembered.weights == ((Role("eng"), Weight(2.0, {0: 3.0, 4: 0.5})),)
     assert loaded.policy == policy
+
+
+def test_a_registry_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load(1)
+    registry.write([StorePolicy(policy="fifo", placement="pack", when_head_does_not_fit="skip")]).result()
+    registry.close()
+    connection = sqlite3.connect(tmp_path / "registry.db")
+    connection.executescript("alter table policy drop column demand; pragma user_version = 1;")
+    connection.close()
+
+    registry = open_registry(tmp_path, KINDS)
+    loaded = registry.load(1)
+    registry.write(
+        [StorePolicy(policy="drf", placement="align", when_head_does_not_fit="skip", demand="measured")]
+    ).result()
+    again = registry.load(1)
+    registry.close()
+
+    assert loaded.policy == StorePolicy(
+        policy="fifo", placement="pack", when_head_does_not_fit="skip", demand="declared"
+    )
+    assert again.policy == StorePolicy(
+        policy="drf", placement="align", when_head_does_not_fit="skip", demand="measured"
+    )
 
 
 def test_forgotten_agents_are_not_waited_for(tmp_path: Path) -> None:
@@ -153,7 +180,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     connection.execute("pragma user_version = 99")
     connection.close()
 
-    with pytest.raises(RegistryError, match="expected schema version 1, got 99"):
+    with pytest.raises(RegistryError, match="expected schema version 1 to 2, got 99"):
         open_registry(tmp_path, KINDS)
 
 

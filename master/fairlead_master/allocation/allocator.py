@@ -44,6 +44,8 @@ _GAPS_MAX: Final = 64
 
 MODES: Final = ("skip", "freeze")
 
+DEMANDS: Final = ("declared", "measured")
+
 
 class Allocator:
     """Facts in, grants out. Pure: no clock but ``now_ms``, no randomness, the same calls give the same grants."""
@@ -481,9 +483,11 @@ class Allocator:
 
 
 def check_settings(settings: AllocationSettings, kinds: ResourceKinds) -> None:
-    """Raise ``AllocationError`` if a name in the settings is not known."""
+    """Raise ``AllocationError`` if a name in the settings is not known; the message names the setting."""
     names.parse(settings.policy, kinds.names)
     placement.parse(settings.placement)
+    if settings.demand not in DEMANDS:
+        raise AllocationError(f"demand: expected one of {', '.join(DEMANDS)}, got {settings.demand!r}")
     if settings.when_head_does_not_fit not in MODES:
         raise AllocationError(
             f"when_head_does_not_fit: expected one of {', '.join(MODES)}, got {settings.when_head_does_not_fit!r}"

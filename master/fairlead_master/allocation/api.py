@@ -224,6 +224,9 @@ class AllocationSettings:
     policy: str = "drf"
     placement: str = "align"
     """``align``, ``pack`` or ``spread``."""
+    demand: str = "declared"
+    """What policies count: what is ``declared`` for tasks, or what such tasks of the framework were ``measured`` to use
+    (``measured.UseEstimate``). Placement always goes by what is declared: a task is promised that much."""
     when_head_does_not_fit: str = "skip"
     """``skip`` (work-conserving, with reservations) or ``freeze`` (paper 000, section 4.1)."""
     reservation_after_ms: int = 10_000

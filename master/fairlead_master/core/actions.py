@@ -287,6 +287,7 @@ class StorePolicy:
     policy: str
     placement: str
     when_head_does_not_fit: str
+    demand: str = "declared"
 
 
 # --- to operators ------------------------------------------------------------------------------------------------

@@ -197,12 +197,16 @@ class WeightSet:
 
 @value
 class PolicySet:
-    """An operator changed the policy, the placement or what happens when the head does not fit; None leaves it."""
+    """An operator changed the policy, the placement, what happens when the head does not fit or which demand counts.
+
+    None leaves it.
+    """
 
     request: int
     policy: str | None = None
     placement: str | None = None
     when_head_does_not_fit: str | None = None
+    demand: str | None = None
 
 
 @value

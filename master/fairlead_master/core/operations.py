@@ -1,19 +1,16 @@
 """What operators order: ends of tasks and frameworks, weights, the policy."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from fairlead_master.allocation import placement
+from fairlead_master.allocation.allocator import check_settings
+from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
-from fairlead_master.allocation.policies import names
 from fairlead_master.core import agents, frameworks, tasks
 from fairlead_master.core.actions import AnswerOperator, CallCode, KillOutcome, StorePolicy, StoreWeight
 from fairlead_master.core.events import OperatorKillAsked, OperatorTeardownAsked, PolicySet, WeightSet
 from fairlead_master.core.state import FrameworkState, Master, Task
 from fairlead_proto.ids import FrameworkId, TaskId
 from fairlead_proto.task_state import Reason, is_terminal
-
-HEAD_MODES = ("skip", "freeze")
 
 
 def operator_kill_asked(master: Master, event: OperatorKillAsked, now_ms: int) -> None:
@@ -105,10 +102,13 @@ def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
         policy=event.policy or now.policy,
         placement=event.placement or now.placement,
         when_head_does_not_fit=event.when_head_does_not_fit or now.when_head_does_not_fit,
+        demand=event.demand or now.demand,
     )
-    error = _error_in(wanted.policy, wanted.placement, wanted.when_head_does_not_fit, master.kinds.names)
-    if error:
-        master.out.append(AnswerOperator(request=event.request, code=CallCode.INVALID, error=error))
+    try:
+        check_settings(wanted, master.kinds)
+    except AllocationError as error:
+        answer = AnswerOperator(request=event.request, code=CallCode.INVALID, error=str(error))
+        master.out.append(answer)
         return
     master.settings = replace(master.settings, allocation=wanted)
     master.allocator.configure(wanted, now_ms)
@@ -118,19 +118,8 @@ def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
             policy=wanted.policy,
             placement=wanted.placement,
             when_head_does_not_fit=wanted.when_head_does_not_fit,
+            demand=wanted.demand,
         )
     )
     master.out.append(AnswerOperator(request=event.request))
     master.note("policy", wanted.policy, "changed")
-
-
-def _error_in(policy: str, place: str, head: str, resources: Sequence[str]) -> str:
-    try:
-        names.parse(policy, resources)
-    except ValueError as error:
-        return str(error)
-    if place not in placement.NAMES:
-        return f"placement: expected one of {', '.join(placement.NAMES)}, got {place!r}"
-    if head not in HEAD_MODES:
-        return f"when_head_does_not_fit: expected one of {', '.join(HEAD_MODES)}, got {head!r}"
-    return ""
