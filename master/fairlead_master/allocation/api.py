@@ -65,6 +65,8 @@ class Policy(ABC):
     """As the operator writes it, parameters included: ``drf``, ``slots:4``."""
     follows_wishes: bool = False
     """Whether the key depends on what accounts hold and want together, so that ``set_wish`` must be told."""
+    follows_use: bool = False
+    """Whether the key depends on what accounts measurably use, so that ``observe`` must be told."""
     interval_ms: int | None = None
     """How often keys are looked at again because time passes; None: time means nothing, ``advance`` is never told."""
 

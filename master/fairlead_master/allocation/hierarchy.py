@@ -164,6 +164,8 @@ class Hierarchy:
     def observe(self, framework: Framework, used: Vector) -> None:
         """The framework's tasks were measured to use ``used``."""
         framework.used = used
+        if not self._policy.follows_use:
+            return
         role = framework.role
         if role.policy is not None:
             role.policy.observe(framework.framework_id, used)
