@@ -112,6 +112,8 @@ def share(info: operator_pb2.RoleInfo) -> Row:
         "pending": info.pending,
         "running": info.running,
         "rank": info.rank or None,
+        "allocated": amounts(info.allocated),
+        "used": amounts(info.used) if info.HasField("used") else None,
     }
 
 
@@ -128,7 +130,7 @@ def weights(info: operator_pb2.RoleInfo) -> Row:
 
 def role(info: operator_pb2.RoleInfo) -> Row:
     """A row of ``fairlead roles``."""
-    return {**share(info), **weights(info), "allocated": amounts(info.allocated)}
+    return {**share(info), **weights(info)}
 
 
 def offer(info: operator_pb2.OfferInfo) -> Row:

@@ -82,6 +82,10 @@ def _any_gpus(rows: Sequence[Row]) -> bool:
     return any(row.get("gpus") or row.get("total", {}).get("gpus") for row in rows)
 
 
+def _any_measured(rows: Sequence[Row]) -> bool:
+    return any(row["used"] is not None for row in rows)
+
+
 def _run_time(row: Row) -> str | None:
     if row["started_ms"] is None:
         return None
@@ -179,6 +183,8 @@ SHARES: Final = (
     Column("PENDING", lambda row: row["pending"], right=True),
     Column("RUNNING", lambda row: row["running"], right=True),
     Column("NEXT", lambda row: row["rank"], right=True),
+    Column("HELD", lambda row: _held(row["allocated"]), is_shown=_any_measured),
+    Column("USED", lambda row: _held(row["used"] or {}), is_shown=_any_measured),
 )
 WEIGHTS: Final = (
     Column("ROLE", lambda row: row["role"]),

@@ -203,8 +203,11 @@ def framework_info(master: Master, framework: Framework) -> pb.FrameworkInfo:
 def roles(master: Master) -> Sequence[pb.RoleInfo]:
     """Every role that holds or wants something, or has a weight of its own."""
     running: dict[str, int] = {}
+    used: dict[str, Vector] = {}
     for framework in master.frameworks.values():
         running[framework.role] = running.get(framework.role, 0) + len(framework.tasks)
+        if framework.used:
+            used[framework.role] = add(used.get(framework.role, master.kinds.zero), framework.used)
     names = master.kinds.names
     return [
         pb.RoleInfo(
@@ -222,6 +225,7 @@ def roles(master: Master) -> Sequence[pb.RoleInfo]:
             frameworks=row.frameworks,
             allocated=write_resources(_floor(row.charged), master.kinds),
             rank=row.rank,
+            used=write_resources(used[row.role], master.kinds) if row.role in used else None,
         )
         for row in master.allocator.role_report()
     ]
