@@ -8,6 +8,10 @@ Amounts = tuple[float, ...]
 """One finite number >= 0 per resource, in the order of ``Problem.resources``; in the unit of the capacity."""
 
 
+class SolverError(ValueError):
+    """A problem or a policy that cannot be solved; the message says what was expected and what came."""
+
+
 @dataclass(frozen=True, slots=True)
 class User:
     """Who wants resources, in multiples of one demand vector."""

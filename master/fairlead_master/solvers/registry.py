@@ -1,0 +1,52 @@
+"""Which solver answers for which policy: one table, by the word an operator writes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead_master.solvers import max_min
+from fairlead_master.solvers.problem import Problem, Solution, SolverError
+
+Solve = Callable[[Problem, str], Solution]
+"""From the problem and the policy as written, argument included."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of policy: what an operator writes, and who solves it."""
+
+    shown: str
+    """The name with its argument as a letter or word: ``slots:K``."""
+    fluid: Solve
+
+
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "".join(kind.shown.partition(":")[:2]): kind
+    for kind in (
+        _Kind("drf", max_min.solve),
+        _Kind("asset", max_min.solve),
+        _Kind("max-min", max_min.solve),
+        _Kind("max-min:RES", max_min.solve),
+        _Kind("slots:K", max_min.solve_slots),
+        _Kind("fifo", max_min.solve),
+    )
+}
+"""Word, with a colon if an argument follows, to kind."""
+
+NAMES: Final = tuple(kind.shown for kind in _KINDS.values())
+"""As shown to people; K and A stand for numbers, RES for a resource of the problem."""
+
+
+def solve(problem: Problem, policy: str, *, discrete: bool = False) -> Solution:
+    """Who gets how many tasks under ``policy``, written as on a live cluster: ``drf``, ``slots:4``, ``max-min:cpus``.
+
+    Raises:
+        SolverError: no such policy, an argument it cannot use, or a problem it cannot solve.
+    """
+    word, colon, _ = policy.partition(":")
+    kind = _KINDS.get(word + colon)
+    if kind is None:
+        raise SolverError(f"policy: expected one of {', '.join(NAMES)}, got {policy!r}")
+    if discrete:
+        raise SolverError(f"policy: expected a fluid problem, got a discrete one under {policy!r}")
+    return kind.fluid(problem, policy)
