@@ -20,8 +20,8 @@ This module knows nothing of how a minimum is found; that is ``interior_point`` 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum, inf, isfinite, log, sqrt
-from operator import mul
+from math import fsum, isfinite, sqrt
+from operator import mul, sub
 from typing import Final
 
 from fairlead_master.allocation.multipliers.symmetric import solve_semidefinite
@@ -35,9 +35,6 @@ DemandClass = tuple[Row, float]
 PRICE_FLOOR: Final = 1e-9
 """Of all money, what a resource costs at least for those who keep multipliers while classes come and go: a class that
 needs only resources that were free of charge would otherwise get infinitely much."""
-
-_ROUNDING: Final = 4e-15
-"""Loads are sums of rounded quotients; differences below this are no information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +50,49 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
-    """How far multipliers are from the right ones, computed from nothing but the multipliers and the classes."""
+class Differences:
+    """The dual at some multipliers that sum to 1, seen from one resource of them, the pivot.
 
-    overload: float
-    """Largest load above 1, as a fraction of the capacity: 0 if the allocation fits."""
-    slackness: float
-    """Largest nu_j (1 - load_j) / W: what is charged for capacity that nobody uses; 0 at the optimum."""
-    gap: float
-    """The allocation, shrunk until it fits, is worse than the best by at most this, in the weighted mean of log phi."""
-    relative_error: float
-    """No phi is further from the right one than this, relatively, up to rounding; infinite where nothing is known."""
+    Along directions that keep the sum, the gradient is ``load_j - load_pivot`` and the Hessian is made of the columns
+    ``a_kj - a_k,pivot``. Where resources are needed in nearly the same proportions these subtractions are exact, while
+    those of loads and Hessians would leave nothing but rounding.
+    """
 
+    pivot: int
+    excess: list[float]
+    """Per resource, load - 1."""
+    hessian: list[list[float]]
+    """Resource by resource, the lower triangle; row and column of the pivot are zero."""
 
-@dataclass(frozen=True, slots=True)
-class Multipliers:
-    """Prices of resources, with their proof."""
+    def step(self, excess: Sequence[float], face: Sequence[int]) -> list[float]:
+        """The Newton step that makes the loads of ``face``, the pivot among it, equal, where they are ``1 + excess``.
 
-    values: tuple[float, ...]
-    """nu_j per resource, for capacities of 1; they sum to the sum of the weights. 0: not scarce, or not needed."""
-    iterations: int
-    """Passes over the classes that it took."""
-    certificate: Certificate
+        Moves are in the order of ``face``; they sum to 0.
+        """
+        gradient = [excess[place] - excess[self.pivot] for place in face]
+        moves = solve_semidefinite([[self.entry(row, column) for column in face] for row in face], gradient)
+        moves[face.index(self.pivot)] = -fsum(moves)
+        return moves
+
+    def excess_after(self, moves: Sequence[float]) -> list[float]:
+        """What the excess over the pivot's becomes, to first order, when each multiplier moves by this much."""
+        base = self.excess[self.pivot]
+        return [
+            excess - base - sum(self.entry(place, other) * move for other, move in enumerate(moves) if move)
+            for place, excess in enumerate(self.excess)
+        ]
+
+    def norm(self, moves: Sequence[float]) -> float:
+        """The length of a move in the norm of the Hessian: the weighted mean square of the relative change of prices."""
+        places = range(len(moves))
+        square = sum(
+            moves[row] * moves[column] * self.entry(row, column) for row in places for column in places
+        )
+        return sqrt(max(0.0, square))
+
+    def entry(self, row: int, column: int) -> float:
+        """Of the Hessian, whichever triangle it is in."""
+        return self.hessian[row][column] if column <= row else self.hessian[column][row]
 
 
 class Dual:
@@ -114,25 +132,24 @@ class Dual:
         prices = self.prices(values)
         volumes = [weight / price for weight, price in zip(self.weights, prices, strict=True)]
         roots = [root / price for root, price in zip(self._roots, prices, strict=True)]
-        scaled = [list(map(mul, column, roots)) for column in self.columns]
-        return Point(
-            prices,
-            [sum(map(mul, column, volumes)) for column in self.columns],
-            [
-                [sum(map(mul, row, scaled[other])) for other in range(place + 1)]
-                for place, row in enumerate(scaled)
-            ],
-        )
+        load = [sum(map(mul, column, volumes)) for column in self.columns]
+        return Point(prices, load, _gram(self.columns, roots))
 
-    def certify(self, values: Sequence[float], point: Point) -> Certificate:
-        """What is certain about multipliers that sum to 1, from the point there."""
-        fullest = max(point.load)
-        return Certificate(
-            overload=max(0.0, fullest - 1.0),
-            slackness=max(value * (1.0 - load) for value, load in zip(values, point.load, strict=True)),
-            gap=max(0.0, fsum(values) - 1.0 + log(fullest)),
-            relative_error=_relative_error(values, point, min(self.weights)),
-        )
+    def beside(self, values: Sequence[float]) -> Differences:
+        """The differences at multipliers that sum to 1, from the dearest resource; every class must cost something.
+
+        Raises:
+            ZeroDivisionError: A class costs nothing.
+        """
+        pivot = max(range(len(values)), key=values.__getitem__)
+        prices = self.prices(values)
+        volumes = [weight / price for weight, price in zip(self.weights, prices, strict=True)]
+        roots = [root / price for root, price in zip(self._roots, prices, strict=True)]
+        columns = [list(map(sub, column, self.columns[pivot])) for column in self.columns]
+        gradient = [sum(map(mul, column, volumes)) for column in columns]
+        # Multipliers times loads sum to 1, always: so the mean of the gradient tells what the pivot's load is.
+        mean = sum(map(mul, values, gradient))
+        return Differences(pivot, [slope - mean for slope in gradient], _gram(columns, roots))
 
 
 def load(classes: Sequence[DemandClass], values: Sequence[float]) -> list[float]:
@@ -141,57 +158,18 @@ def load(classes: Sequence[DemandClass], values: Sequence[float]) -> list[float]
     return dual.at([value / dual.total_weight for value in values]).load
 
 
-def certify(classes: Sequence[DemandClass], values: Sequence[float]) -> Certificate:
-    """How far multipliers, in the unit of the weights, are from the right ones; by sums made anew from the classes."""
-    dual = Dual(classes)
-    scaled = [value / dual.total_weight for value in values]
-    return dual.certify(scaled, dual.at(scaled))
-
-
 def floored(values: Sequence[float], total_weight: float) -> list[float]:
     """The multipliers, none below ``PRICE_FLOOR`` of all money: safe to divide by, whatever class comes next."""
     floor = PRICE_FLOOR * total_weight
-    return [value if value > floor else floor for value in values]
+    return [max(floor, value) for value in values]
 
 
-def _relative_error(values: Sequence[float], point: Point, smallest_weight: float) -> float:
-    """A bound on the relative error of every price, hence of every phi.
-
-    Let d = nu* - nu and r = load - 1 at nu. The optimum nu* makes r . d >= |d|^2 / (1 + |d|) in the norm of the Hessian
-    H at nu, because D, divided by its smallest weight, is self-concordant; and d_j >= 0 where nu_j = 0, so that there
-    r_j may be replaced by anything larger. With u the Newton step on the other resources, r . d <= H u . d + e |d|_1,
-    where e is what the step leaves of the excess; H u . d <= lambda |d| with lambda^2 = u . H u; and |d|_1 <= 2, both nu
-    summing to 1. So |d|^2 <= (lambda |d| + 2 e) (1 + |d|), and |d| bounds the relative error of each class.
-    """
-    face = [place for place, value in enumerate(values) if value > 0]
-    step, decrement = newton_step(point, face)
-    left = 0.0
-    for place in range(len(values)):
-        # Row `place` of H u: by how much the step lowers that load.
-        lowered = sum(
-            _entry(point.hessian, place, other) * move for other, move in zip(face, step, strict=True)
-        )
-        excess = point.load[place] - 1.0 - lowered
-        left = max(left, excess if place not in face else abs(excess))
-    decrement /= sqrt(smallest_weight)
-    left = 2.0 * left / smallest_weight if left > _ROUNDING else 0.0
-    if decrement + left >= 1.0:
-        return inf
-    middle = decrement + left
-    return (middle + sqrt(middle * middle + 4.0 * left * (1.0 - decrement))) / (2.0 * (1.0 - decrement))
-
-
-def newton_step(point: Point, face: Sequence[int]) -> tuple[list[float], float]:
-    """The step, along the resources of ``face`` only, to loads of 1, and its length in the norm of the Hessian."""
-    excess = [point.load[place] - 1.0 for place in face]
-    step = solve_semidefinite(
-        [[_entry(point.hessian, row, column) for column in face] for row in face], excess
-    )
-    return step, sqrt(max(0.0, sum(map(mul, step, excess))))
-
-
-def _entry(lower: Sequence[Sequence[float]], row: int, column: int) -> float:
-    return lower[row][column] if column <= row else lower[column][row]
+def _gram(columns: Sequence[Sequence[float]], factors: Sequence[float]) -> list[list[float]]:
+    """The lower triangle of C^T diag(factors)^2 C."""
+    scaled = [list(map(mul, column, factors)) for column in columns]
+    return [
+        [sum(map(mul, row, scaled[other])) for other in range(place + 1)] for place, row in enumerate(scaled)
+    ]
 
 
 def _check(classes: Sequence[DemandClass]) -> None:

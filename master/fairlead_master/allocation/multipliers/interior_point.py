@@ -13,7 +13,8 @@ from math import sqrt
 from operator import mul
 from typing import Final
 
-from fairlead_master.allocation.multipliers.dual import Certificate, DemandClass, Dual, Multipliers, Point
+from fairlead_master.allocation.multipliers.certificate import Multipliers, certify_scaled
+from fairlead_master.allocation.multipliers.dual import DemandClass, Dual
 from fairlead_master.allocation.multipliers.polish import polished
 from fairlead_master.allocation.multipliers.symmetric import solve_semidefinite
 
@@ -38,50 +39,49 @@ def solve(classes: Sequence[DemandClass], start: Sequence[float] | None = None) 
         ValueError: A class is no class; see ``dual.Dual``.
     """
     dual = Dual(classes)
-    if start is not None:
+    if start is not None and sum(start) > 0:
         scaled = [max(0.0, value) / dual.total_weight for value in start]
-        found = polished(dual, scaled, [place for place in dual.needed if scaled[place] > 0])
+        found = polished(dual, scaled)
         if found is not None:
             return _answer(dual, *found)
-    values, slacks, passes = _follow_path(dual)
-    saturated = [
-        place for place, value, slack in zip(dual.needed, values, slacks, strict=True) if value > slack
-    ]
-    followed = [0.0] * len(dual.columns)
-    for place, value in zip(dual.needed, values, strict=True):
-        followed[place] = value
-    found = polished(dual, followed, saturated)
-    if found is not None:
-        exact, point, more = found
-        return _answer(dual, exact, point, passes + more)
-    return _answer(dual, followed, dual.at(followed), passes + 1)
+    followed, passes = _follow_path(dual)
+    found = polished(dual, followed)
+    if found is None:
+        return _answer(dual, followed, passes)
+    exact, more = found
+    return _answer(dual, exact, passes + more)
 
 
-def _answer(dual: Dual, values: Sequence[float], point: Point, passes: int) -> Multipliers:
-    certificate: Certificate = dual.certify(values, point)
-    return Multipliers(tuple([value * dual.total_weight for value in values]), passes, certificate)
+def _answer(dual: Dual, values: Sequence[float], passes: int) -> Multipliers:
+    """In the caller's weights; the certificate's own pass counts."""
+    certificate = certify_scaled(dual, values)
+    return Multipliers(tuple([value * dual.total_weight for value in values]), passes + 1, certificate)
 
 
-def _follow_path(dual: Dual) -> tuple[list[float], list[float], int]:
-    """Multipliers that sum to 1 and slacks of the needed resources, near the end of the path, and the passes taken."""
+def _follow_path(dual: Dual) -> tuple[list[float], int]:
+    """Multipliers that sum to 1 near the end of the path, those that vanish there set to 0; and the passes taken."""
     needed = dual.needed
     count = len(needed)
     values, slacks = [1.0 / count] * count, [1.0] * count
     whole = [0.0] * len(dual.columns)
-    for passes in range(1, ITERATIONS_MAX + 1):
+    passes = 0
+    while passes < ITERATIONS_MAX:
         for place, value in zip(needed, values, strict=True):
             whole[place] = value
         point = dual.at(whole)
+        passes += 1
         left = [1.0 - point.load[place] for place in needed]
         gap = sum(map(mul, values, slacks))
         if gap < _GAP and all(abs(free - slack) < _GAP for free, slack in zip(left, slacks, strict=True)):
-            return values, slacks, passes
+            break
         target = gap / count * (0.1 if gap > _NEAR else 0.01)
         hessian = [
             [point.hessian[row][column] for column in needed[: place + 1]] for place, row in enumerate(needed)
         ]
         values, slacks = _step(values, slacks, left, hessian, target)
-    return values, slacks, ITERATIONS_MAX
+    for place, value, slack in zip(needed, values, slacks, strict=True):
+        whole[place] = value if value > slack else 0.0
+    return whole, passes
 
 
 def _step(
@@ -119,7 +119,7 @@ def _step(
 
 
 def _quadratic(lower: Sequence[Sequence[float]], vector: Sequence[float]) -> float:
-    """vector . matrix vector, of a symmetric matrix given by its lower triangle."""
+    """Return vector . matrix vector of a symmetric matrix given by its lower triangle."""
     diagonal = sum(row[place] * vector[place] ** 2 for place, row in enumerate(lower))
     return diagonal + 2 * sum(
         row[column] * vector[place] * vector[column]
