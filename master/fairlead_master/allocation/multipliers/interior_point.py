@@ -59,7 +59,7 @@ def _answer(dual: Dual, values: Sequence[float], passes: int) -> Multipliers:
 
 
 def _follow_path(dual: Dual) -> tuple[list[float], int]:
-    """Multipliers that sum to 1 near the end of the path, those that vanish there set to 0; and the passes taken."""
+    """Multipliers that sum to 1 near the end of the path, 0 where they vanish; and the passes taken."""
     needed = dual.needed
     count = len(needed)
     values, slacks = [1.0 / count] * count, [1.0] * count
@@ -79,9 +79,10 @@ def _follow_path(dual: Dual) -> tuple[list[float], int]:
             [point.hessian[row][column] for column in needed[: place + 1]] for place, row in enumerate(needed)
         ]
         values, slacks = _step(values, slacks, left, hessian, target)
-    for place, value, slack in zip(needed, values, slacks, strict=True):
-        whole[place] = value if value > slack else 0.0
-    return whole, passes
+    vanished = [place for place, value, slack in zip(needed, values, slacks, strict=True) if value <= slack]
+    without = [0.0 if place in vanished else value for place, value in enumerate(whole)]
+    # A class whose weight is less than the gap may need one of those only: then the polish decides, from small prices.
+    return (without if all(dual.prices(without)) else whole), passes
 
 
 def _step(

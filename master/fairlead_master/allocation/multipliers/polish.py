@@ -19,10 +19,10 @@ _NEAR: Final = 0.25
 """The longest first step, in the local norm, from which Newton's method certainly converges without damping."""
 
 _SHORT: Final = 1e-9
-"""A step shorter than this squares to nothing; it is repeated only while repeating helps."""
+"""A step that changes no price by more, relatively, squares to nothing; it is repeated only while repeating helps."""
 
 _EXACT: Final = 1e-14
-"""A step or an overload shorter than this is rounding."""
+"""Relative changes and overloads below this are rounding."""
 
 
 def polished(dual: Dual, start: Sequence[float]) -> tuple[list[float], int] | None:
@@ -34,6 +34,7 @@ def polished(dual: Dual, start: Sequence[float]) -> tuple[list[float], int] | No
     """
     total = sum(start)
     values = [value / total for value in start]
+    smallest = min(dual.weights)
     previous = inf
     for passes in range(1, PASSES_MAX + 1):
         try:
@@ -43,7 +44,8 @@ def polished(dual: Dual, start: Sequence[float]) -> tuple[list[float], int] | No
         values, length = _model_minimum(there, values)
         if length > _NEAR:
             return None
-        if length < _EXACT or _SHORT > length > previous / 2:
+        lightest = length / sqrt(smallest)
+        if lightest < _EXACT or (lightest < _SHORT and length > previous / 2):
             return values, passes
         previous = length
     return values, PASSES_MAX
