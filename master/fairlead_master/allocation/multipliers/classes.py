@@ -36,6 +36,8 @@ class AlphaRule:
     """
 
     alpha: float
+    counts_tasks: bool = False
+    """Whether x_i is a number of tasks, each of size 1 whatever it needs, and not a share."""
 
     @property
     def power(self) -> float:
@@ -44,25 +46,28 @@ class AlphaRule:
 
     def entitlement(self, weight: float) -> float:
         """s_i."""
-        return weight if self.alpha == 1.0 else weight**self.power
+        return weight if self.alpha == 1.0 else float(weight**self.power)
 
     def factor(self, gain: float, cost: float) -> float:
         """f_k; ``gain`` is g_k^(1 - 1/alpha)."""
-        return cost if self.alpha == 1.0 else gain * cost**self.power
+        return cost if self.alpha == 1.0 else float(gain * cost**self.power)
 
     def gain(self, size: float) -> float:
         """g_k^(1 - 1/alpha); 1 for a size of zero, whose factor is zero anyway."""
-        return 1.0 if self.alpha == 1.0 or size == 0.0 else size ** (1.0 - self.power)
+        if self.alpha == 1.0 or self.counts_tasks or size == 0.0:
+            return 1.0
+        return float(size ** (1.0 - self.power))
 
 
 class Member(Ranked):
     """One account of the population. Its key in either index is its entitlement over the multiples it wishes for."""
 
-    __slots__ = ("demand_class", "grains", "is_sated", "ratio", "wish")
+    __slots__ = ("demand_class", "entitlement", "grains", "is_sated", "ratio", "wish")
 
     def __init__(self, name: str, entitlement: float, wish: Vector, multiples: float) -> None:
         self.ratio = entitlement / multiples
         super().__init__(name, -self.ratio)
+        self.entitlement = entitlement
         self.grains = int(entitlement * _GRAINS)
         self.wish = wish
         self.is_sated = False
@@ -132,20 +137,19 @@ class DemandClass:
         self._exit(member)
         self._note_limits()
 
-    def cross(self, slack: float) -> list[Member]:
-        """Move the members whom ``factor`` puts on the other side by more than ``slack`` of it; gives them."""
-        moved = []
+    def cross(self, slack: float, count_max: int | None = None) -> list[Member]:
+        """Move the members whom ``factor`` puts on the other side by more than ``slack`` of it, all or so many; gives them."""
+        moved: list[Member] = []
         above, below = self.factor * (1.0 + slack), self.factor * (1.0 - slack)
-        while self.low > above:
-            member = self._top(self._open)
+        while len(moved) != count_max:
+            if self.low > above:
+                member = self._top(self._open)
+            elif self.high < below:
+                member = self._top(self._sated)
+            else:
+                break
             self._exit(member)
-            self._enter(member, is_sated=True)
-            self._note_limits()
-            moved.append(member)
-        while self.high < below:
-            member = self._top(self._sated)
-            self._exit(member)
-            self._enter(member, is_sated=False)
+            self._enter(member, is_sated=not member.is_sated)
             self._note_limits()
             moved.append(member)
         return moved
@@ -162,12 +166,12 @@ class DemandClass:
     def _enter(self, member: Member, *, is_sated: bool) -> None:
         member.is_sated = is_sated
         if is_sated:
-            member.key = member.ratio
-            self._sated.activate(member)
+            member.key, ranking = member.ratio, self._sated
         else:
-            member.key = -member.ratio
-            self._open.activate(member)
+            member.key, ranking = -member.ratio, self._open
             self._grains += member.grains
+        ranking.add(member)
+        ranking.activate(member)
 
     def _exit(self, member: Member) -> None:
         if member.is_sated:

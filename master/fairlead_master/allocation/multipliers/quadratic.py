@@ -43,12 +43,12 @@ def minimise(hessian: Matrix, linear: Sequence[float], start: Sequence[float]) -
             continue
         for place, value in zip(free, target, strict=True):
             point[place] = value
-        place = _most_gaining(hessian, linear, point, free)
-        if place is None:
+        gaining = _most_gaining(hessian, linear, point, free)
+        if gaining is None:
             return point
-        if hessian[place][place] <= 0.0:
+        if hessian[gaining][gaining] <= 0.0:
             return None
-        free.append(place)
+        free.append(gaining)
         free.sort()
     return None
 
