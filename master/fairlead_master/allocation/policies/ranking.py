@@ -89,6 +89,10 @@ class Ranking:
                 return ranked.name
         return None
 
+    def head(self) -> Ranked | None:
+        """The account itself whose name ``first`` gives."""
+        return None if self.first() is None else self._heap[0][2]
+
     def __len__(self) -> int:
         """Entries in the heap, stale ones included: at most twice the active accounts and a little."""
         return len(self._heap)
