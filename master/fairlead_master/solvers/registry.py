@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_master.solvers import max_min
+from fairlead_master.solvers.discrete import solve_live
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 
 Solve = Callable[[Problem, str], Solution]
@@ -18,6 +19,8 @@ class _Kind:
     shown: str
     """The name with its argument as a letter or word: ``slots:K``."""
     fluid: Solve
+    discrete: Solve = solve_live
+    """By the live policy of that name, where it has no better answer of its own."""
 
 
 _KINDS: Final[Mapping[str, _Kind]] = {
@@ -40,6 +43,8 @@ NAMES: Final = tuple(kind.shown for kind in _KINDS.values())
 def solve(problem: Problem, policy: str, *, discrete: bool = False) -> Solution:
     """Who gets how many tasks under ``policy``, written as on a live cluster: ``drf``, ``slots:4``, ``max-min:cpus``.
 
+    Tasks may be split at will unless ``discrete``: then they are whole, and served one at a time.
+
     Raises:
         SolverError: no such policy, an argument it cannot use, or a problem it cannot solve.
     """
@@ -47,6 +52,4 @@ def solve(problem: Problem, policy: str, *, discrete: bool = False) -> Solution:
     kind = _KINDS.get(word + colon)
     if kind is None:
         raise SolverError(f"policy: expected one of {', '.join(NAMES)}, got {policy!r}")
-    if discrete:
-        raise SolverError(f"policy: expected a fluid problem, got a discrete one under {policy!r}")
-    return kind.fluid(problem, policy)
+    return kind.discrete(problem, policy) if discrete else kind.fluid(problem, policy)
