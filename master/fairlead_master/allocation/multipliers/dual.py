@@ -15,6 +15,16 @@ so that at the optimum sum nu = sum W (5): each unit of weight is a unit of mone
 Multiplying a row by a constant multiplies only prices a_k . nu: rows are normalised to a largest entry of 1 here, and
 weights to a sum of 1, and answers are given in the caller's weights.
 
+Alpha-fairness (their equation (6) with U the power function; alpha = 1 is proportional fairness) maximises
+sum_i w_i^alpha phi_i^(1 - alpha) / (1 - alpha), hence phi_i = w_i (a_i . nu)^(-1/alpha): w users of weight 1 are one of
+weight w. Its dual has the multipliers' scale in closed form. Put in, and after a logarithm, what is left is
+
+    D(nu) = sum_j nu_j - (1 / beta) log sum_k W_k (a_k . nu)^beta        beta = 1 - 1 / alpha
+
+with the same gradient as above, each class now weighing what it spends, s_k = W_k (a_k . nu)^beta over the sum of these,
+and sum nu = 1 at its minimum; the multipliers are that times (sum_k W_k (a_k . nu)^beta)^alpha. Its Hessian is
+(1 / alpha) sum_k s_k a_k a_k^T / (a_k . nu)^2 + beta load load^T.
+
 This module knows nothing of how a minimum is found; that is ``interior_point`` and ``polish``.
 """
 
@@ -41,8 +51,6 @@ needs only resources that were free of charge would otherwise get infinitely muc
 class Point:
     """The dual at some multipliers, for weights that sum to 1."""
 
-    prices: Sequence[float]
-    """Of one unit of each class: a_k . nu."""
     load: list[float]
     """Per resource, the fraction of its capacity that is taken at these multipliers; 1 is all of it."""
     hessian: list[list[float]]
@@ -61,15 +69,18 @@ class Differences:
     pivot: int
     excess: list[float]
     """Per resource, load - 1."""
-    hessian: list[list[float]]
-    """Resource by resource, the lower triangle; row and column of the pivot are zero."""
+    gram: list[list[float]]
+    """Alpha times the Hessian, resource by resource, the lower triangle; row and column of the pivot are zero."""
+    alpha: float
+    lightest: float
+    """The smallest part of all money that a class spends."""
 
     def step(self, excess: Sequence[float], face: Sequence[int]) -> list[float]:
-        """The Newton step that makes the loads of ``face``, the pivot among it, equal, where they are ``1 + excess``.
+        """The Newton step that makes the loads of ``face``, the pivot among it, equal, where they are 1 + ``excess``.
 
         Moves are in the order of ``face``; they sum to 0.
         """
-        gradient = [excess[place] - excess[self.pivot] for place in face]
+        gradient = [self.alpha * (excess[place] - excess[self.pivot]) for place in face]
         moves = solve_semidefinite([[self.entry(row, column) for column in face] for row in face], gradient)
         moves[face.index(self.pivot)] = -fsum(moves)
         return moves
@@ -78,12 +89,14 @@ class Differences:
         """What the excess over the pivot's becomes, to first order, when each multiplier moves by this much."""
         base = self.excess[self.pivot]
         return [
-            excess - base - sum(self.entry(place, other) * move for other, move in enumerate(moves) if move)
+            excess
+            - base
+            - sum(self.entry(place, other) * move for other, move in enumerate(moves) if move) / self.alpha
             for place, excess in enumerate(self.excess)
         ]
 
     def norm(self, moves: Sequence[float]) -> float:
-        """The length of a move in the norm of the Hessian: the weighted mean square of the relative change of prices."""
+        """The length of a move: the root of the mean square, by money spent, of the relative change of prices."""
         places = range(len(moves))
         square = sum(
             moves[row] * moves[column] * self.entry(row, column) for row in places for column in places
@@ -91,8 +104,8 @@ class Differences:
         return sqrt(max(0.0, square))
 
     def entry(self, row: int, column: int) -> float:
-        """Of the Hessian, whichever triangle it is in."""
-        return self.hessian[row][column] if column <= row else self.hessian[column][row]
+        """Of ``gram``, whichever triangle it is in."""
+        return self.gram[row][column] if column <= row else self.gram[column][row]
 
 
 class Dual:
@@ -102,38 +115,57 @@ class Dual:
     as a loop over the classes.
     """
 
-    def __init__(self, classes: Sequence[DemandClass]) -> None:
+    def __init__(self, classes: Sequence[DemandClass], alpha: float = 1.0) -> None:
         """Normalise the classes.
 
         Raises:
-            ValueError: There are none, a row is empty, zero, negative or not finite, or a weight is not above zero.
+            ValueError: There are none, a row is empty, zero, negative or not finite, a weight is not above zero, or
+                alpha is not.
         """
-        _check(classes)
-        self.total_weight = fsum(weight for _, weight in classes)
-        self.weights = [weight / self.total_weight for _, weight in classes]
-        self.rows = [
-            [entry / largest for entry in row] for row, largest in ((row, max(row)) for row, _ in classes)
-        ]
+        _check(classes, alpha)
+        self.alpha = alpha
+        self.beta = 1.0 - 1.0 / alpha
+        largest = [max(row) for row, _ in classes]
+        # A unit of the normalised row is `largest` of the caller's units: phi in them, hence the weight, changes by that.
+        weights = [weight * unit**self.beta for (_, weight), unit in zip(classes, largest, strict=True)]
+        self.total_weight = fsum(weights)
+        self.weights = [weight / self.total_weight for weight in weights]
+        self.rows = [[entry / unit for entry in row] for (row, _), unit in zip(classes, largest, strict=True)]
         self.columns = [list(column) for column in zip(*self.rows, strict=True)]
         self.needed = [place for place, column in enumerate(self.columns) if any(column)]
         """The resources that anybody needs, in order; the others cost nothing."""
-        self._roots = [sqrt(weight) for weight in self.weights]
 
     def prices(self, values: Sequence[float]) -> list[float]:
         """What one unit of each class, normalised to a largest entry of 1, costs at these multipliers."""
         return [sum(map(mul, row, values)) for row in self.rows]
 
+    def scale(self, values: Sequence[float]) -> float:
+        """What multipliers that sum to 1 are to be multiplied by, to be those for the caller's weights."""
+        if self.alpha == 1.0:
+            return self.total_weight
+        prices = self.prices(values)
+        spent = fsum(weight * price**self.beta for weight, price in zip(self.weights, prices, strict=True))
+        return (self.total_weight * spent) ** self.alpha
+
     def at(self, values: Sequence[float]) -> Point:
-        """Prices, load and Hessian; every class must cost more than nothing.
+        """Load and Hessian; every class must cost more than nothing.
 
         Raises:
             ZeroDivisionError: A class costs nothing.
         """
         prices = self.prices(values)
-        volumes = [weight / price for weight, price in zip(self.weights, prices, strict=True)]
-        roots = [root / price for root, price in zip(self._roots, prices, strict=True)]
-        load = [sum(map(mul, column, volumes)) for column in self.columns]
-        return Point(prices, load, _gram(self.columns, roots))
+        spending = self._spending(prices)
+        load = _products(self.columns, spending, prices)
+        hessian = _gram(self.columns, spending, prices)
+        if self.alpha != 1.0:
+            hessian = [
+                [
+                    entry / self.alpha + self.beta * load[row] * load[column]
+                    for column, entry in enumerate(entries)
+                ]
+                for row, entries in enumerate(hessian)
+            ]
+        return Point(load, hessian)
 
     def beside(self, values: Sequence[float]) -> Differences:
         """The differences at multipliers that sum to 1, from the dearest resource; every class must cost something.
@@ -143,13 +175,26 @@ class Dual:
         """
         pivot = max(range(len(values)), key=values.__getitem__)
         prices = self.prices(values)
-        volumes = [weight / price for weight, price in zip(self.weights, prices, strict=True)]
-        roots = [root / price for root, price in zip(self._roots, prices, strict=True)]
+        spending = self._spending(prices)
         columns = [list(map(sub, column, self.columns[pivot])) for column in self.columns]
-        gradient = [sum(map(mul, column, volumes)) for column in columns]
+        gradient = _products(columns, spending, prices)
         # Multipliers times loads sum to 1, always: so the mean of the gradient tells what the pivot's load is.
         mean = sum(map(mul, values, gradient))
-        return Differences(pivot, [slope - mean for slope in gradient], _gram(columns, roots))
+        return Differences(
+            pivot,
+            [slope - mean for slope in gradient],
+            _gram(columns, spending, prices),
+            self.alpha,
+            min(spending),
+        )
+
+    def _spending(self, prices: Sequence[float]) -> list[float]:
+        """The part of all money that each class spends."""
+        if self.alpha == 1.0:
+            return self.weights
+        spent = [weight * price**self.beta for weight, price in zip(self.weights, prices, strict=True)]
+        total = sum(spent)
+        return [part / total for part in spent]
 
 
 def load(classes: Sequence[DemandClass], values: Sequence[float]) -> list[float]:
@@ -164,15 +209,28 @@ def floored(values: Sequence[float], total_weight: float) -> list[float]:
     return [max(floor, value) for value in values]
 
 
-def _gram(columns: Sequence[Sequence[float]], factors: Sequence[float]) -> list[list[float]]:
-    """The lower triangle of C^T diag(factors)^2 C."""
+def _products(
+    columns: Sequence[Sequence[float]], spending: Sequence[float], prices: Sequence[float]
+) -> list[float]:
+    """Per column, sum_k spending_k column_k / price_k."""
+    volumes = [money / price for money, price in zip(spending, prices, strict=True)]
+    return [sum(map(mul, column, volumes)) for column in columns]
+
+
+def _gram(
+    columns: Sequence[Sequence[float]], spending: Sequence[float], prices: Sequence[float]
+) -> list[list[float]]:
+    """Per pair of columns, in the lower triangle, sum_k spending_k column_k other_k / price_k^2."""
+    factors = [sqrt(money) / price for money, price in zip(spending, prices, strict=True)]
     scaled = [list(map(mul, column, factors)) for column in columns]
     return [
         [sum(map(mul, row, scaled[other])) for other in range(place + 1)] for place, row in enumerate(scaled)
     ]
 
 
-def _check(classes: Sequence[DemandClass]) -> None:
+def _check(classes: Sequence[DemandClass], alpha: float) -> None:
+    if not (isfinite(alpha) and alpha > 0):
+        raise ValueError(f"alpha: expected a finite number above 0, got {alpha}")
     if not classes:
         raise ValueError("classes: expected at least one, got none")
     width = len(classes[0][0])

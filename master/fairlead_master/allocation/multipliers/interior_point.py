@@ -1,4 +1,4 @@
-"""The multipliers of proportional fairness from nothing, in about ten passes over the classes, whatever their number.
+"""The multipliers of proportional and alpha-fairness from nothing, in about ten passes over the classes, whatever their number.
 
 A primal-dual interior point on the dual (see ``dual``), with a slack s_j = 1 - load_j per resource. The central path
 nu_j s_j = mu is proportional fairness with one phantom user of weight mu for each resource, who wants only that
@@ -28,19 +28,23 @@ _NEAR: Final = 1e-3
 """From this gap on the path is straight enough to cut mu by 100 at a step instead of 10."""
 
 
-def solve(classes: Sequence[DemandClass], start: Sequence[float] | None = None) -> Multipliers:
+def solve(
+    classes: Sequence[DemandClass], start: Sequence[float] | None = None, alpha: float = 1.0
+) -> Multipliers:
     """The multipliers: unique prices of every class; where resources depend on one another, one choice of many for nu.
 
     Args:
         classes: At least one; rows in any scale.
         start: Multipliers of a similar problem, if there are any: tried first, two or three passes where they are near.
+        alpha: Of alpha-fairness, see ``dual``; 1 is proportional fairness. From 0.25 to 8 the path is followed as quickly;
+            beyond, prices of a class may be too far apart for floats, which the certificate then says.
 
     Raises:
         ValueError: A class is no class; see ``dual.Dual``.
     """
-    dual = Dual(classes)
+    dual = Dual(classes, alpha)
     if start is not None and sum(start) > 0:
-        scaled = [max(0.0, value) / dual.total_weight for value in start]
+        scaled = [max(0.0, value) for value in start]
         found = polished(dual, scaled)
         if found is not None:
             return _answer(dual, *found)
@@ -55,7 +59,7 @@ def solve(classes: Sequence[DemandClass], start: Sequence[float] | None = None) 
 def _answer(dual: Dual, values: Sequence[float], passes: int) -> Multipliers:
     """In the caller's weights; the certificate's own pass counts."""
     certificate = certify_scaled(dual, values)
-    return Multipliers(tuple([value * dual.total_weight for value in values]), passes + 1, certificate)
+    return Multipliers(tuple([value * dual.scale(values) for value in values]), passes + 1, certificate)
 
 
 def _follow_path(dual: Dual) -> tuple[list[float], int]:
@@ -78,7 +82,7 @@ def _follow_path(dual: Dual) -> tuple[list[float], int]:
         hessian = [
             [point.hessian[row][column] for column in needed[: place + 1]] for place, row in enumerate(needed)
         ]
-        values, slacks = _step(values, slacks, left, hessian, target)
+        values, slacks = _step(values, slacks, left, hessian, target, dual.alpha)
     vanished = [place for place, value, slack in zip(needed, values, slacks, strict=True) if value <= slack]
     without = [0.0 if place in vanished else value for place, value in enumerate(whole)]
     # A class whose weight is less than the gap may need one of those only: then the polish decides, from small prices.
@@ -91,6 +95,7 @@ def _step(
     left: Sequence[float],
     hessian: Sequence[Sequence[float]],
     target: float,
+    alpha: float,
 ) -> tuple[list[float], list[float]]:
     """One damped Newton step towards nu_j s_j = target, s = 1 - load; ``left`` is 1 - load now."""
     system = [list(row) for row in hessian]
@@ -107,7 +112,7 @@ def _step(
         for amount, change in zip(now, changes, strict=True):
             if amount + length * change < 0.01 * amount:
                 length = -0.99 * amount / change
-    norm = sqrt(max(0.0, _quadratic(hessian, move)))
+    norm = sqrt(max(0.0, alpha * _quadratic(hessian, move)))
     if norm > 0.5:  # self-concordance: a step this long leaves where the quadratic model is true
         length = min(length, 1.0 / (1.0 + norm))
     values = [value + length * change for value, change in zip(values, move, strict=True)]

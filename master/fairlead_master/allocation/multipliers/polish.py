@@ -34,7 +34,6 @@ def polished(dual: Dual, start: Sequence[float]) -> tuple[list[float], int] | No
     """
     total = sum(start)
     values = [value / total for value in start]
-    smallest = min(dual.weights)
     previous = inf
     for passes in range(1, PASSES_MAX + 1):
         try:
@@ -44,7 +43,7 @@ def polished(dual: Dual, start: Sequence[float]) -> tuple[list[float], int] | No
         values, length = _model_minimum(there, values)
         if length > _NEAR:
             return None
-        lightest = length / sqrt(smallest)
+        lightest = length / sqrt(there.lightest)
         if lightest < _EXACT or (lightest < _SHORT and length > previous / 2):
             return values, passes
         previous = length
