@@ -145,7 +145,7 @@ class Dual:
             return self.total_weight
         prices = self.prices(values)
         spent = fsum(weight * price**self.beta for weight, price in zip(self.weights, prices, strict=True))
-        return (self.total_weight * spent) ** self.alpha
+        return float((self.total_weight * spent) ** self.alpha)
 
     def at(self, values: Sequence[float]) -> Point:
         """Load and Hessian; every class must cost more than nothing.
