@@ -69,6 +69,8 @@ class Policy(ABC):
     """Whether the key depends on what accounts measurably use, so that ``observe`` must be told."""
     interval_ms: int | None = None
     """How often keys are looked at again because time passes; None: time means nothing, ``advance`` is never told."""
+    remembers: bool = False
+    """Whether keys depend on what happened before, so that a policy made anew from the books may rank otherwise."""
 
     first: Callable[[], str | None]
     """The active account with the smallest key; None if none is active. A field, so that a policy may hand on the method
@@ -132,6 +134,18 @@ class Policy(ABC):
 
     def observe(self, account: str, used: Vector) -> None:  # noqa: B027 - see above
         """The account's tasks were last measured to use ``used`` at a time, as rates: milli-CPUs, bytes held, ..."""
+
+    def follow(self, above: "Policy") -> None:  # noqa: B027 - see above
+        """The accounts ranked here are together one account of ``above``, a policy of the same kind. Told first of all."""
+
+    def agree_with(self, other: "Policy") -> None:  # noqa: B027 - see above
+        """Take over what of ``other``, the same policy over the same accounts, depends on its history within a tolerance.
+
+        So that a policy made from the books can be compared with the one in force, key by key.
+
+        Raises:
+            AssertionError: it is off by more than the tolerance.
+        """
 
     def prices(self) -> tuple[float, ...] | None:
         """What a whole resource costs, by place in the vector, in units of weight; None if the policy has no prices."""
