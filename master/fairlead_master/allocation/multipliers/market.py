@@ -63,9 +63,9 @@ class Market:
         self._capacity, self._places = capacity, places
         zero = (0,) * len(capacity)
         self._wished, self._sated = self._wished or zero, self._sated or zero
+        self.tracker.lose()
         for demand_class in self.classes.values():
             self._describe(demand_class)
-        self.tracker.lose()
 
     def row(self, direction: Direction) -> tuple[float, ...]:
         """The part of each resource of the market that one multiple of the direction takes."""
@@ -87,8 +87,6 @@ class Market:
         demand_class = self.classes.get(direction)
         if demand_class is None:
             demand_class = self.make_class(direction)
-            if not demand_class.total:
-                return  # Only of resources the cluster has none of: nothing of it can be had at any price.
             self.classes[direction] = demand_class
             self.tracker.enter(demand_class)
         self._members[name] = member = Member(name, entitlement, wish, multiples)
@@ -163,6 +161,10 @@ class Market:
         demand_class.row = row = self.row(demand_class.direction)
         demand_class.total = sum(row)
         demand_class.gain = self.rule.gain(max(row, default=0.0))
+        if not demand_class.total:
+            # Only of resources the cluster has none of: no price would make anyone take less.
+            demand_class.price((), self.rule)
+            self._cross(demand_class, 0.0)
 
     def _settle(self, *, exactly: bool) -> None:
         tracker = self.tracker
@@ -226,5 +228,9 @@ class Market:
     def _move_all_to_open(self) -> None:
         self._sated = (0,) * len(self._capacity)
         for demand_class in self.classes.values():
-            demand_class.open_all()
+            if demand_class.total:
+                demand_class.open_all()
+            else:
+                for member in demand_class.members.values():
+                    self._sated = add(self._sated, member.wish)
         self.tracker.lose()

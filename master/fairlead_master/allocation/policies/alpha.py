@@ -173,6 +173,7 @@ class AlphaFairness(Policy):
         if not self._capacity:
             self.set_capacity((0,) * len(charged), 0)
         self._arrivals += 1
+        self._afresh = None
         self._accounts[account] = state = _Account(account, weight, charged, units)
         state.arrival = self._arrivals
         state.entitlement = self._rule.entitlement(weight.default)
