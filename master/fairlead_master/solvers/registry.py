@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_master.solvers import max_min
+from fairlead_master.solvers import bottleneck_aware, max_min, utilization
 from fairlead_master.solvers.discrete import solve_live
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 
@@ -32,12 +32,15 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("max-min:RES", max_min.solve),
         _Kind("slots:K", max_min.solve_slots),
         _Kind("fifo", max_min.solve),
+        _Kind("utilization", lambda problem, _: utilization.solve(problem)),
+        _Kind("baa", bottleneck_aware.solve, bottleneck_aware.solve_discrete),
+        _Kind("baa:OBJECTIVE", bottleneck_aware.solve, bottleneck_aware.solve_discrete),
     )
 }
 """Word, with a colon if an argument follows, to kind."""
 
 NAMES: Final = tuple(kind.shown for kind in _KINDS.values())
-"""As shown to people; K and A stand for numbers, RES for a resource of the problem."""
+"""As shown to people; K and A stand for numbers, RES for a resource of the problem, OBJECTIVE for tasks, min or utilization."""
 
 
 def solve(problem: Problem, policy: str, *, discrete: bool = False) -> Solution:
