@@ -6,6 +6,7 @@ steps of the real allocator and compares each. It knows no reservations: tests t
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from fairlead_master.allocation.api import AllocationSettings, Weight
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
@@ -61,7 +62,7 @@ class Reference:
 
     @property
     def slots(self) -> int | None:
-        return int(self.settings.policy.split(":")[1]) if ":" in self.settings.policy else None
+        return int(self.settings.policy.split(":")[1]) if self.settings.policy.startswith("slots:") else None
 
     @property
     def capacity(self) -> Vector:
@@ -99,15 +100,27 @@ class Reference:
     def key(self, members: list[FrameworkId], weight: Weight, began: int) -> float:
         if self.settings.policy == "fifo":
             return float(began)
-        if self.slots is not None:
+        if self.slots is not None or self.settings.policy == "max-min":
             return self.units(members) / weight.default
         charged = self.charged(members)
+        if self.settings.policy == "asset":
+            return float(sum(self.exact_shares(charged, weight)))
+        if self.settings.policy == "max-min:mem":
+            used, total = charged[1], self.capacity[1]
+            if used and total:
+                return used / (total * weight.of(1))
+            return -1 / (1 + self.units(members) / weight.default)
         shares = [
             used / (total * weight.of(place))
             for place, (used, total) in enumerate(zip(charged, self.capacity, strict=True))
             if total > 0
         ]
         return max(shares, default=0.0)
+
+    def exact_shares(self, charged: Vector, weight: Weight) -> Iterator[Fraction]:
+        for place, (used, total) in enumerate(zip(charged, self.capacity, strict=True)):
+            if total > 0:
+                yield Fraction(used, total) / Fraction(weight.of(place))
 
     def order(self) -> Iterator[ReferenceFramework]:
         """Frameworks that want something, in the order in which they are served."""

@@ -31,7 +31,7 @@ CONSTRAINTS: list[tuple[Constraint, ...]] = [
 ]
 ATTRIBUTES: list[dict[str, str]] = [{"rack": "a"}, {"rack": "b", "ssd": "1"}, {}]
 WEIGHTS = [Weight(), Weight(2.0), Weight(0.5), Weight(1.0, {0: 4.0}), Weight(3.0, {1: 0.5})]
-POLICIES = ["drf", "slots:1", "slots:3", "fifo"]
+POLICIES = ["drf", "asset", "max-min", "max-min:mem", "slots:1", "slots:3", "fifo"]
 ROLES = [Role("r1"), Role("r2"), Role("r3")]
 CLASS_IDS = [ClassId("x"), ClassId("y"), ClassId("z")]
 NEVER_MS = 10**9

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy
+from fairlead_master.allocation.policies.asset import AssetFairness
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_master.allocation.policies.fifo import FirstComeFirstServed
+from fairlead_master.allocation.policies.max_min import UnitFairness
+from fairlead_master.allocation.policies.max_min_resource import ResourceFairness
 from fairlead_master.allocation.policies.slots import SLOTS_MAX, SlotFairness
 
 
@@ -35,10 +38,21 @@ def _slots(argument: str, _resources: Sequence[str], /) -> Policy:
     return SlotFairness(int(argument))
 
 
+def _max_min_of_resource(argument: str, resources: Sequence[str], /) -> Policy:
+    if argument not in resources:
+        raise AllocationError(
+            f"policy: expected max-min:RES with RES one of {', '.join(resources)}, got {'max-min:' + argument!r}"
+        )
+    return ResourceFairness(argument, resources.index(argument))
+
+
 _KINDS: Final[Mapping[str, _Kind]] = {
     "".join(kind.shown.partition(":")[:2]): kind
     for kind in (
         _Kind("drf", "drf", lambda *_: DominantResourceFairness()),
+        _Kind("asset", "asset", lambda *_: AssetFairness()),
+        _Kind("max-min", "max-min", lambda *_: UnitFairness()),
+        _Kind("max-min:RES", "max-min:cpus", _max_min_of_resource),
         _Kind("slots:K", "slots:4", _slots),
         _Kind("fifo", "fifo", lambda *_: FirstComeFirstServed()),
     )
@@ -46,7 +60,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 """Word, with a colon if an argument follows, to kind."""
 
 NAMES: Final = tuple(kind.shown for kind in _KINDS.values())
-"""As shown to people; K stands for a number."""
+"""As shown to people; K and A stand for numbers, RES for a resource."""
 
 EXAMPLES: Final = tuple(kind.example for kind in _KINDS.values())
 """A name of each kind that can be parsed wherever CPUs are counted."""
