@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy
+from fairlead_master.allocation.policies import alpha, bbf
 from fairlead_master.allocation.policies.asset import AssetFairness
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_master.allocation.policies.fifo import FirstComeFirstServed
 from fairlead_master.allocation.policies.max_min import UnitFairness
 from fairlead_master.allocation.policies.max_min_resource import ResourceFairness
+from fairlead_master.allocation.policies.pf import proportional_fairness
 from fairlead_master.allocation.policies.slots import SLOTS_MAX, SlotFairness
 
 
@@ -55,6 +57,12 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("max-min:RES", "max-min:cpus", _max_min_of_resource),
         _Kind("slots:K", "slots:4", _slots),
         _Kind("fifo", "fifo", lambda *_: FirstComeFirstServed()),
+        _Kind("pf", "pf", lambda *_: proportional_fairness()),
+        _Kind("ceei", "ceei", lambda *_: proportional_fairness("ceei")),
+        _Kind("alpha:A", "alpha:2", lambda argument, _: alpha.parse("alpha", argument)),
+        _Kind("alpha-tasks:A", "alpha-tasks:2", lambda argument, _: alpha.parse("alpha-tasks", argument)),
+        _Kind("bbf", "bbf", lambda *_: bbf.BottleneckFairness()),
+        _Kind("bbf:SECONDS", "bbf:60,measured", lambda argument, _: bbf.parse(argument)),
     )
 }
 """Word, with a colon if an argument follows, to kind."""
