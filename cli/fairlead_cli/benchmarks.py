@@ -1,13 +1,18 @@
 """What `fairlead bench` does: have the simulator package measure, and print."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from fairlead_cli.errors import Failed
+from fairlead_cli.errors import Failed, Invalid
+from fairlead_master.allocation.policies.names import EXAMPLES
+from fairlead_master.solvers.problem import SolverError
 from fairlead_sim.bench import allocation as allocation_bench
+from fairlead_sim.bench import live_policies
 from fairlead_sim.bench.children import BenchFailed
 from fairlead_sim.bench.cluster import PARTS, ClusterOptions, run_cluster
-from fairlead_sim.bench.rows import Header, Row, make_header, print_table, to_json
+from fairlead_sim.bench.rows import Header, Row, make_header, print_header, print_table, to_json
 
 
 def allocation(*, seed: int, is_quick: bool, as_json: bool) -> None:
@@ -37,6 +42,30 @@ def cluster(
     except BenchFailed as error:
         raise Failed(str(error)) from error
     _print(header, rows, as_json=as_json)
+
+
+def policies(names: Sequence[str], *, seconds: float, seed: int, as_json: bool) -> None:
+    """Watch policies on a live cluster and print what each framework held beside what it should.
+
+    Args:
+        names: of policies; none are all there are, with an argument that suits the cluster.
+        seconds: measured for each policy.
+        seed: of the lengths of tasks.
+        as_json: instead of a table.
+
+    Raises:
+        Invalid: a policy is not known.
+    """
+    header = make_header(seed=seed)
+    try:
+        rows = live_policies.measure(names or EXAMPLES, seconds=seconds, seed=seed)
+    except SolverError as error:
+        raise Invalid(str(error)) from error
+    if as_json:
+        print(json.dumps({"header": header.as_dict(), "rows": [asdict(row) for row in rows]}, indent=2))
+        return
+    print_header(header)
+    live_policies.print_rows(rows)
 
 
 def _print(header: Header, rows: Sequence[Row], *, as_json: bool) -> None:

@@ -181,6 +181,24 @@ def bench_allocation(*, as_json: bool, quick: bool, seed: int) -> None:
     benchmarks.allocation(seed=seed, is_quick=quick, as_json=as_json)
 
 
+@bench.command("policies")
+@click.option("--policy", "policies", multiple=True, help="Only this; repeatable [default: all]")
+@click.option(
+    "--seconds", type=click.FloatRange(1), default=20.0, show_default=True, help="Measured for each policy."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the lengths of tasks.")
+@json_option
+def bench_policies(*, as_json: bool, policies: Sequence[str], seconds: float, seed: int) -> None:
+    """Watch each policy on a live cluster, beside the exact solver's answer.
+
+    Four frameworks of different demands compete for three agents with real processes that sleep; the policy is
+    changed on the running cluster.
+    """
+    from fairlead_cli import benchmarks
+
+    benchmarks.policies(policies, seconds=seconds, seed=seed, as_json=as_json)
+
+
 @bench.command("cluster")
 @_bench_options
 @click.option(

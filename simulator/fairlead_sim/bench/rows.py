@@ -117,12 +117,18 @@ def to_json(header: Header, rows: Sequence[Row]) -> str:
 _COLUMNS: Final = ("figure", "measured", "unit", "target", "", "floor", "ratio")
 
 
-def print_table(header: Header, rows: Sequence[Row], console: Console | None = None) -> None:
-    """Print the header and a table of the rows; as Markdown where there is no terminal."""
+def print_header(header: Header, console: Console | None = None) -> None:
+    """Print where figures come from."""
     console = console or Console()
     for name, value in header.as_dict().items():
         shown = " ".join(f"{load:.2f}" for load in value) if isinstance(value, tuple) else value
         console.print(f"{name.replace('_', ' ')}: {shown}", highlight=False)
+
+
+def print_table(header: Header, rows: Sequence[Row], console: Console | None = None) -> None:
+    """Print the header and a table of the rows; as Markdown where there is no terminal."""
+    console = console or Console()
+    print_header(header, console)
     if not console.is_terminal:
         console.file.write("\n" + to_markdown(rows))
         return
