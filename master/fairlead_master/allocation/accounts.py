@@ -47,6 +47,8 @@ class Framework:
     """Units offered or tasks held."""
     wish: Vector = ()
     """``charged`` and all pending units together. Kept only while the policy follows wishes."""
+    wish_units: int = 0
+    """How many units that is. Kept as ``wish`` is."""
     used: Vector | None = None
     """What its tasks were last measured to use; None before the first measurement."""
     estimate: UseEstimate | None = None
@@ -120,6 +122,11 @@ class RoleAccount:
         return tuple(
             [sum(column) for column in zip(zero, *(f.wish for f in self.frameworks.values()), strict=True)]
         )
+
+    @property
+    def wish_units(self) -> int:
+        """Units its frameworks hold and want together."""
+        return sum(framework.wish_units for framework in self.frameworks.values())
 
     @property
     def units(self) -> int:

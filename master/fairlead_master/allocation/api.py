@@ -129,6 +129,9 @@ class Policy(ABC):
         nothing. Between two calls of ``first`` it may go down and up again, as an offer comes back and is wanted anew.
         """
 
+    def set_wish_units(self, account: str, units: int) -> None:  # noqa: B027 - see above
+        """How many units the next ``set_wish`` of the account is told in: those it holds plus those it waits for."""
+
     def advance(self, now_ms: int) -> None:  # noqa: B027 - see above
         """It is ``now_ms``. Told before each fact and each cycle, if ``interval_ms`` is set; never goes back."""
 

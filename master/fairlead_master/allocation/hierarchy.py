@@ -54,6 +54,7 @@ class Hierarchy:
         for framework in self.frameworks.values():
             framework.awake = False
             framework.wish = framework.wish_from_books() if follows_wishes else self._zero
+            framework.wish_units = framework.units + framework.pending if follows_wishes else 0
         self._policy = self._roles_from_books()
         for role in self.roles.values():
             role.awake_count = 0
@@ -151,6 +152,7 @@ class Hierarchy:
         """The framework holds or waits for ``units`` more, or fewer, of ``unit``. A grant changes neither sum."""
         if units and self._policy.follows_wishes:
             framework.wish = add(framework.wish, scale(unit, units))
+            framework.wish_units += units
             self._tell_wish(framework)
 
     def advance(self, now_ms: int) -> None:
@@ -273,7 +275,9 @@ class Hierarchy:
     def _tell_wish(self, framework: Framework) -> None:
         role = framework.role
         if role.policy is not None:
+            role.policy.set_wish_units(framework.framework_id, framework.wish_units)
             role.policy.set_wish(framework.framework_id, framework.wish)
+        self._policy.set_wish_units(role.role, role.wish_units)
         self._policy.set_wish(role.role, role.wish(self._zero))
 
     def _roles_from_books(self) -> Policy:
@@ -281,6 +285,7 @@ class Hierarchy:
         for role in self.roles.values():
             policy.add(role.role, role.weight, role.charged(self._zero), role.units)
             if policy.follows_wishes:
+                policy.set_wish_units(role.role, role.wish_units)
                 policy.set_wish(role.role, role.wish(self._zero))
             policy.observe(role.role, role.used(self._zero))
         for role in sorted(self.roles.values(), key=lambda role: role.began):
@@ -294,6 +299,7 @@ class Hierarchy:
         for framework in role.frameworks.values():
             policy.add(framework.framework_id, _EQUAL, framework.charged, framework.units)
             if policy.follows_wishes:
+                policy.set_wish_units(framework.framework_id, framework.wish_units)
                 policy.set_wish(framework.framework_id, framework.wish)
             policy.observe(framework.framework_id, framework.used or self._zero)
         for framework in sorted(role.frameworks.values(), key=lambda framework: framework.began):

@@ -89,6 +89,10 @@ def check_wishes(hierarchy: Hierarchy) -> None:
             assert framework.wish == expected, (
                 f"{framework.framework_id}: wish {framework.wish} kept, {expected} recomputed"
             )
+            assert framework.wish_units == framework.units + framework.pending, (
+                f"{framework.framework_id}: wish of {framework.wish_units} units kept, "
+                f"{framework.units} held and {framework.pending} pending"
+            )
 
 
 def check_roles(hierarchy: Hierarchy) -> None:
