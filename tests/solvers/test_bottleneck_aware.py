@@ -8,15 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_master.solvers.bottleneck_aware import (
-    GOALS,
     allocate,
-    bottleneck,
     round_to_whole,
     solve,
     solve_discrete,
     solve_online,
 )
-from fairlead_master.solvers.bottleneck_groups import COMPOSITE, Goal, Objective, only
+from fairlead_master.solvers.bottleneck_groups import COMPOSITE, GOALS, Goal, Objective, bottleneck, only
 from fairlead_master.solvers.problem import Nodes, Problem, SolverError, User
 
 CLOSE = 1e-8

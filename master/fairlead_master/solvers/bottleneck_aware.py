@@ -17,14 +17,8 @@ from heapq import heappop, heappush, heapreplace
 from math import floor, inf
 from typing import Final
 
-from fairlead_master.solvers.bottleneck_groups import COMPOSITE, Goal, Group, Objective, levels, only
+from fairlead_master.solvers.bottleneck_groups import GOALS, Goal, Group, bottleneck, levels
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
-
-GOALS: Final = {"baa": COMPOSITE} | {f"baa:{objective.value}": only(objective) for objective in Objective}
-"""As an operator writes the policy, and what it maximises."""
-
-_CLOSE: Final = 1e-12
-"""Shares within this of the largest one are as large; the first of them is the bottleneck."""
 
 _FULL: Final = 1e-9
 """Of a capacity: what is less than this is nothing left, and a task lacks no more than this when it fits."""
@@ -42,12 +36,6 @@ def goals_of(policy: str) -> tuple[Goal, ...]:
     if policy not in GOALS:
         raise SolverError(f"policy: expected one of {', '.join(GOALS)}, got {policy!r}")
     return GOALS[policy]
-
-
-def bottleneck(share: Sequence[float]) -> int:
-    """The place of the largest share, the first of equal ones: whether a user is in D or in S (section 2.1)."""
-    limit = max(share) * (1 - _CLOSE)
-    return next(j for j, part in enumerate(share) if part >= limit)
 
 
 def solve(problem: Problem, policy: str) -> Solution:
@@ -156,6 +144,7 @@ def solve_online(problem: Problem, goals: Sequence[Goal]) -> Iterator[list[tuple
         brought += claim.weight / weights
         free = [left + claim.weight / weights for left in free]
         groups[claim.bottleneck] = _joined(groups.get(claim.bottleneck), claim, 1 / weights)
+        groups = dict(sorted(groups.items()))
         heappush(queues.setdefault(claim.bottleneck, []), (0.0, claim.place))
         heights = levels(list(groups.values()), [brought] * len(free), goals)
         served: list[tuple[int, int]] = []
@@ -218,12 +207,12 @@ def _claims(problem: Problem) -> list[_Claim]:
 
 
 def _grouped(claims: Iterable[_Claim], heights: Mapping[int, float], floor_level: float) -> dict[int, Group]:
-    """The groups of these users, in the order of their first users; those that have a level go no lower."""
+    """The groups of these users, in the order of resources; those that have a level go no lower."""
     groups: dict[int, Group] = {}
     for claim in claims:
         lowest = heights.get(claim.bottleneck, floor_level)
         groups[claim.bottleneck] = _joined(groups.get(claim.bottleneck), claim, lowest)
-    return groups
+    return dict(sorted(groups.items()))
 
 
 def _joined(group: Group | None, claim: _Claim, lowest: float) -> Group:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from fairlead_master.solvers.linear_program import maximise
+from fairlead_master.solvers.linear_program import InfeasibleError, maximise
 
 
 class Objective(Enum):
@@ -53,7 +53,13 @@ COMPOSITE: Final = (
 )
 """E^{S,AX} of (2.13), what the paper's static allocation maximises (2.15)."""
 
+GOALS: Final = {"baa": COMPOSITE} | {f"baa:{objective.value}": only(objective) for objective in Objective}
+"""The policies by name, as an operator writes them, and what they maximise."""
+
 _UTILIZATION: Final = Goal({Objective.UTILIZATION: 1.0})
+
+_CLOSE: Final = 1e-12
+"""Shares within this of the largest one are as large."""
 
 _ROUNDING: Final = 1e-12
 """Of the best value of a goal, given up for the next programs, so that rounding does not make them infeasible."""
@@ -75,6 +81,12 @@ class Group:
     """The smallest 1 / a_ig: tasks of the worst user for each unit of its weight, for a unit of level."""
     floor: float
     """The level goes no lower."""
+
+
+def bottleneck(share: Sequence[float]) -> int:
+    """The place of the largest share, the first of equal ones: whether a user is in D or in S (section 2.1)."""
+    limit = max(share) * (1 - _CLOSE)
+    return next(j for j, part in enumerate(share) if part >= limit)
 
 
 def levels(groups: Sequence[Group], free: Sequence[float], goals: Sequence[Goal]) -> list[float]:
@@ -136,7 +148,13 @@ def _fulfil(
     x: tuple[float, ...] = ()
     for goal in (*goals, _UTILIZATION):
         gain = _combined(goal, gains, rows, bounds)
-        best = maximise(gain, lines, right)
+        try:
+            best = maximise(gain, lines, right)
+        except InfeasibleError:
+            # Only rounding makes what a goal left impossible for the next; the answer so far is then as good as any.
+            if not x:
+                raise
+            break
         x = best.x
         lines.append([-entry for entry in gain])
         right.append(-best.value * (1 - goal.fuzzy_factor - _ROUNDING))
