@@ -11,8 +11,8 @@ from math import ceil, floor
 import pytest
 
 from fairlead_master.solvers import registry
-from fairlead_master.solvers.bottleneck_aware import allocate, bottleneck, round_to_whole
-from fairlead_master.solvers.bottleneck_groups import Objective, only
+from fairlead_master.solvers.bottleneck_aware import allocate, round_to_whole
+from fairlead_master.solvers.bottleneck_groups import Objective, bottleneck, only
 from fairlead_master.solvers.problem import Problem
 from tests.papers.problems import a_problem, tasks
 
