@@ -1,7 +1,7 @@
 """Looks for a case in which a policy lacks a property: the papers' examples first, then problems drawn at random."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from random import Random
@@ -17,8 +17,12 @@ from fairlead_sim.properties.paper_examples import EXAMPLES, Example
 CHANGES_MAX: Final = 6
 """Changes tried on one problem: more problems find more than more changes of one."""
 
-FOUND_MAX: Final = 4
-"""Violations from which the smallest is chosen once they are minimised. Greedy steps end in different places."""
+FOUND_MAX: Final = 6
+"""A search of problems of one kind ends with so many violations."""
+
+MINIMISED_MAX: Final = 2
+"""Of the violations found the smallest are minimised: more than one, since greedy steps end in different places, and few,
+since this is what the time of a search goes into."""
 
 _SOLUTIONS_KEPT: Final = 4096
 
@@ -72,7 +76,7 @@ def search(
         seed: of all that is drawn.
         shape: which problems; with ``is_positive`` those with zeros are not looked at.
     """
-    positive = Shape(is_positive=True, is_weighted=shape.is_weighted, is_capped=shape.is_capped)
+    positive = replace(shape, is_positive=True)
     answered = 0
 
     def find(case: Case) -> Violation | None:
@@ -91,11 +95,14 @@ def search(
                 if len(found) == FOUND_MAX:
                     break
         if found:
-            smallest = min(
-                (minimised(violation, find, kind) for violation in found), key=lambda each: size(each.case)
-            )
+            small = sorted(found, key=_size)[:MINIMISED_MAX]
+            smallest = min([minimised(violation, find, kind) for violation in small], key=_size)
             return Verdict(policy, claim.name, answered, smallest, needs_zero_demand=kind is not positive)
     return Verdict(policy, claim.name, answered, None, needs_zero_demand=False)
+
+
+def _size(violation: Violation) -> tuple[int, int, float]:
+    return size(violation.case)
 
 
 def _trials(

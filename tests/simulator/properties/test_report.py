@@ -1,16 +1,20 @@
 """The table is the papers', but for what is proven in docs/properties.md."""
 
 import json
+from functools import cache
 
 import pytest
 
 from fairlead_master.solvers.registry import NAMES, solve
 from fairlead_sim.properties import report
 from fairlead_sim.properties.catalogue import PROPERTIES
+from fairlead_sim.properties.changes import Growth
 from fairlead_sim.properties.claims import CLAIMS, REASONS, claim_about, differs
+from fairlead_sim.properties.definitions.two_allocations import resource_monotonicity
 from fairlead_sim.properties.examination import examine
 from fairlead_sim.properties.instances import Shape, make_problem
-from fairlead_sim.properties.search import Verdict
+from fairlead_sim.properties.model import Case
+from fairlead_sim.properties.search import Verdict, policy_by_name
 
 TABLE_2 = {
     # Paper 002, "Properties of Policies"; with positive demands, which population monotonicity needs.
@@ -20,8 +24,9 @@ TABLE_2 = {
 }
 
 
-def verdicts_of(policy: str, trials: int = 60, *, positive: bool = False) -> list[Verdict]:
-    return list(examine([policy], trials=trials, seed=1, shape=Shape(is_positive=positive)))
+@cache
+def verdicts_of(policy: str, *, positive: bool = False) -> list[Verdict]:
+    return list(examine([policy], trials=60, seed=1, shape=Shape(is_positive=positive)))
 
 
 @pytest.mark.parametrize("policy", [policy for policy in TABLE_2 if policy in NAMES])
@@ -60,15 +65,18 @@ def test_marks_of_the_table() -> None:
 
 
 def test_counterexample_can_be_followed_by_hand() -> None:
-    (verdict,) = [each for each in verdicts_of("asset") if each.property_name == "sharing incentive"]
+    growth = Case(make_problem((77, 77), (4, 2), (1, 1)), Growth(1, 154))
+    violation = resource_monotonicity(growth, policy_by_name("asset"))
+    verdict = Verdict("asset", "resource monotonicity", 1, violation, needs_zero_demand=False)
 
     assert report.counterexample(verdict) == [
         (
-            "asset violates sharing incentive (001 theorem 1; 002 'Properties of Policies' (001 table 2)): "
-            "B runs 3/7 tasks; with 1/2 of every resource for itself it would run 1/2"
+            "asset violates resource monotonicity (001 theorem 3; 002 'Properties of Policies' (001 table 2)): "
+            "when mem grows to 154 A goes from 11 tasks to 21/2"
         ),
-        "  cpus and mem: <1, 1>; tasks of A <1, 2>, B <1, 1>",
-        "  asset gives A 2/7 tasks <2/7, 4/7>, B 3/7 tasks <3/7, 3/7>",
+        "  cpus and mem: <77, 77>; tasks of A <4, 2>, B <1, 1>",
+        "  asset gives A 11 tasks <44, 22>, B 33 tasks <33, 33>",
+        "  mem grows to 154: A 21/2 tasks <42, 21>, B 35 tasks <35, 35>",
     ]
 
 
