@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy
-from fairlead_master.allocation.policies import alpha, bbf
+from fairlead_master.allocation.policies import alpha, baa, bbf
 from fairlead_master.allocation.policies.asset import AssetFairness
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_master.allocation.policies.fifo import FirstComeFirstServed
@@ -17,6 +17,7 @@ from fairlead_master.allocation.policies.max_min import UnitFairness
 from fairlead_master.allocation.policies.max_min_resource import ResourceFairness
 from fairlead_master.allocation.policies.pf import proportional_fairness
 from fairlead_master.allocation.policies.slots import SLOTS_MAX, SlotFairness
+from fairlead_master.allocation.policies.utilization import UtilizationFirst
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,15 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("alpha-tasks:A", "alpha-tasks:2", lambda argument, _: alpha.parse("alpha-tasks", argument)),
         _Kind("bbf", "bbf", lambda *_: bbf.BottleneckFairness()),
         _Kind("bbf:SECONDS", "bbf:60,measured", lambda argument, _: bbf.parse(argument)),
+        _Kind("baa", "baa", lambda *_: baa.parse("baa")),
+        _Kind("baa:OBJECTIVE", "baa:tasks", lambda argument, _: baa.parse(f"baa:{argument}")),
+        _Kind("utilization", "utilization", lambda *_: UtilizationFirst()),
     )
 }
 """Word, with a colon if an argument follows, to kind."""
 
 NAMES: Final = tuple(kind.shown for kind in _KINDS.values())
-"""As shown to people; K and A stand for numbers, RES for a resource."""
+"""As shown to people; K and A stand for numbers, RES for a resource, OBJECTIVE for ``tasks``, ``min`` or ``utilization``."""
 
 EXAMPLES: Final = tuple(kind.example for kind in _KINDS.values())
 """A name of each kind that can be parsed wherever CPUs are counted."""

@@ -1,0 +1,131 @@
+"""Random histories under policies whose keys depend on what accounts want: ``utilization`` and ``baa``, at both levels.
+
+The reference computes each key from the facts, with nothing kept from before: who wants what and in how many units, which
+groups that makes, and their levels. The sums of a group are of parts of 2^128, as the policy says, so that keys are equal
+and not only close; and with them the order of every unit served.
+"""
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import NamedTuple
+
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from fairlead_master.allocation.api import Weight
+from fairlead_master.solvers.bottleneck_groups import GOALS, Group, levels
+from fairlead_proto.ids import FrameworkId
+from fairlead_proto.resources import Vector, add, scale
+from tests.allocation.reference import Reference
+from tests.allocation.test_against_reference import KINDS, AllocatorHistory
+
+POLICIES = ["utilization", *GOALS]
+PARTS = 2**128
+
+
+class Wish(NamedTuple):
+    vector: Vector
+    units: int
+    weight: float
+
+
+class WishingReference(Reference):
+    def wish(self, members: list[FrameworkId], weight: Weight) -> Wish:
+        vector, units = self.charged(members), self.units(members)
+        for framework_id in members:
+            framework = self.frameworks[framework_id]
+            for wanted in framework.classes:
+                pending = self.pending(framework, wanted)
+                vector, units = add(vector, scale(wanted.unit, pending)), units + pending
+        return Wish(vector, units, weight.default)
+
+    def rivals(self, members: list[FrameworkId]) -> list[Wish]:
+        """Of everybody ranked beside these: all roles, or the frameworks of one role if these are one of several."""
+        siblings = self.members(self.frameworks[members[0]].role)
+        if len(members) < len(siblings):
+            return [self.wish([sibling], Weight()) for sibling in siblings]
+        return [self.wish(self.members(r), self.weights.get(r, Weight())) for r in self.role_order]
+
+    def shares(self, vector: Vector) -> list[float]:
+        return [amount / total if total else 0.0 for amount, total in zip(vector, self.capacity, strict=True)]
+
+    def bottleneck(self, vector: Vector) -> int | None:
+        shares = self.shares(vector)
+        return shares.index(max(shares)) if any(shares) else None
+
+    def key(self, members: list[FrameworkId], weight: Weight, began: int) -> float:
+        wish, charged = self.wish(members, weight).vector, self.charged(members)
+        place = self.bottleneck(wish)
+        if self.settings.policy == "utilization":
+            shares = self.shares(wish)
+            density = round(sum(shares) / max(shares), 6) if any(shares) else 0.0
+            share = max(self.shares(charged)) / weight.default
+            return 1e-6 * share / (1 + share) - density
+        if place is None:
+            return 0.0
+        level = charged[place] / (self.capacity[place] * weight.default)
+        return level / self.heights(self.rivals(members))[place]
+
+    def heights(self, rivals: list[Wish]) -> dict[int, float]:
+        groups: dict[int, list[Wish]] = defaultdict(list)
+        for wish in rivals:
+            place = self.bottleneck(wish.vector)
+            if place is not None:
+                groups[place].append(wish)
+        everyone = [wish for wishes in groups.values() for wish in wishes]
+        floor = PARTS / sum(int(wish.weight * PARTS) for wish in everyone)
+        made = [self.group(place, groups[place], floor) for place in sorted(groups)]
+        whole = [1.0 if total else 0.0 for total in self.capacity]
+        return dict(zip(sorted(groups), levels(made, whole, GOALS[self.settings.policy]), strict=True))
+
+    def group(self, g: int, wishes: list[Wish], floor: float) -> Group:
+        own = self.capacity[g]
+        scales = [own / total if total else 0.0 for total in self.capacity]
+        ratios = [[amount / wish.vector[g] for amount in wish.vector] for wish in wishes]
+        units = [wish.vector[g] / wish.units for wish in wishes]
+        loads = [
+            sum(int(wish.weight * row[j] * PARTS) for wish, row in zip(wishes, ratios, strict=True)) / PARTS
+            for j in range(len(scales))
+        ]
+        tasks = sum(int(wish.weight / unit * PARTS) for wish, unit in zip(wishes, units, strict=True)) / PARTS
+        return Group(
+            bottleneck=g,
+            loads=tuple([load * by for load, by in zip(loads, scales, strict=True)]),
+            largest=tuple([max(row[j] for row in ratios) * by for j, by in enumerate(scales)]),
+            tasks=tasks * own,
+            fewest=own / max(units),
+            floor=floor,
+        )
+
+
+class WishingHistory(AllocatorHistory):
+    reference: WishingReference
+
+    @initialize(policy=st.sampled_from(POLICIES), mode=st.sampled_from(["skip", "skip", "freeze"]))
+    def start(self, policy: str, mode: str) -> None:
+        super().start(policy="drf", mode=mode)
+        self.settings = replace(self.settings, policy=policy)
+        held = self.reference
+        self.reference = WishingReference(KINDS.zero, self.settings)
+        self.reference.__dict__.update({**held.__dict__, "settings": self.settings})
+        self.allocator.configure(self.settings, 0)
+
+    @rule(
+        by_way_of=st.sampled_from([*POLICIES, "drf", "slots:2"]),
+        policy=st.sampled_from(POLICIES),
+        placement=st.sampled_from(["align", "pack", "spread"]),
+        mode=st.sampled_from(["skip", "freeze"]),
+    )
+    def configure(self, by_way_of: str, policy: str, placement: str, mode: str) -> None:
+        """By way of a policy that may know nothing of wishes: what is held and wanted stays."""
+        for name in (by_way_of, policy):
+            self.settings = replace(
+                self.settings, policy=name, placement=placement, when_head_does_not_fit=mode
+            )
+            self.allocator.configure(self.settings, self.reference.now_ms)
+        self.reference.settings = self.settings
+
+
+TestWishingHistory = WishingHistory.TestCase
+TestWishingHistory.settings = hypothesis_settings(max_examples=60, stateful_step_count=40)
