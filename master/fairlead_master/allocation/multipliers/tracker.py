@@ -186,30 +186,28 @@ class Tracker:
         """Make the sums at ``point``; False if some class pays nothing there, so that its load would be infinite."""
         self.relinearisations += 1
         self.classes_scanned += len(classes)
-        width = len(point)
-        load = [0.0] * width
-        hessian = [[0.0] * width for _ in range(width)]
         rule, free = self._rule, _COST_MIN * sum(point)
+        rows, taken, bends = [], [], []
         for demand_class in classes:
-            row = demand_class.row
-            demand_class.reference = cost = sum(map(mul, row, point))
+            demand_class.reference = cost = sum(map(mul, demand_class.row, point))
             entitlement = demand_class.entitlement
-            if not entitlement:
-                continue
-            if cost <= free * demand_class.total:
-                self._is_lost = True
-                return False
-            taken = entitlement / rule.factor(demand_class.gain, cost)
-            bend = taken * rule.power / cost
-            for place, a in enumerate(row):
-                if a:
-                    load[place] += taken * a
-                    step, entry = bend * a, hessian[place]
-                    for other in range(place, width):
-                        entry[other] += step * row[other]
-        for place in range(width):
-            for other in range(place):
-                hessian[place][other] = hessian[other][place]
+            if entitlement:
+                if cost <= free * demand_class.total:
+                    self._is_lost = True
+                    return False
+                volume = entitlement / rule.factor(demand_class.gain, cost)
+                rows.append(demand_class.row)
+                taken.append(volume)
+                bends.append(volume * rule.power / cost)
+        # Sums over columns by map stay within the interpreter's own C code: a third of the time of a loop over classes.
+        columns = list(zip(*rows, strict=True)) or [()] * len(point)
+        load = [sum(map(mul, column, taken)) for column in columns]
+        hessian = [[0.0] * len(point) for _ in point]
+        for place, column in enumerate(columns):
+            bent = list(map(mul, column, bends))
+            for other in range(place + 1):
+                entry = sum(map(mul, bent, columns[other]))
+                hessian[place][other] = hessian[other][place] = entry
         self._reference, self._load, self._hessian = list(point), load, hessian
         self._scale = 1.0
         self._is_lost = False

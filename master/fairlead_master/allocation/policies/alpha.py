@@ -211,9 +211,11 @@ class AlphaFairness(Policy):
         self._touch(state)
 
     def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
-        """The account got ``units`` more of ``unit``; gives its key before and after that."""
-        if self._is_stale:
-            self._settle()
+        """The account got ``units`` more of ``unit``; gives its key before and after that, at the prices in force.
+
+        Prices are not brought up to date for it: a master that restarts is told of ten thousand tasks, one by one.
+        """
+        self._afresh = None
         state = self._accounts[account]
         queue = state.queue
         assert queue is not None, f"{account} is in no queue"
