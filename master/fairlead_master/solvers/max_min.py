@@ -3,6 +3,7 @@
 Tasks may be split at will, over machines as well, so that machines of one kind are one pool.
 """
 
+from fairlead_master.solvers.machine_filling import fill_machines
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 from fairlead_master.solvers.rises import converter, shares, tiers_of
 from fairlead_master.solvers.water_filling import fill
@@ -15,9 +16,11 @@ def solve(problem: Problem, policy: str) -> Solution:
     """The fluid allocation under ``drf``, ``asset``, ``max-min``, ``max-min:RES`` or ``fifo``.
 
     Raises:
-        SolverError: no such policy, or its resource is not of the problem.
+        SolverError: no such policy, its resource is not of the problem, or there are too many users times kinds of nodes.
     """
     tiers = tiers_of(problem, policy)
+    if len({nodes.capacity for nodes in problem.nodes}) > 1:
+        return Solution(tasks=tuple(fill_machines(problem, tiers)))
     return Solution(tasks=tuple(fill(shares(problem), problem.users, tiers)))
 
 
