@@ -81,6 +81,8 @@ def _relative_error(values: Sequence[float], there: Differences) -> float:
     bounds |d|, hence m by |d| / sqrt(min s), hence the error of phi by m / alpha; and m then has to be small enough for the
     2. As d sums to 0, all of it holds of the differences to one resource, too.
     """
+    if not there.is_finite():
+        return inf
     face = [place for place, value in enumerate(values) if value > 0]
     moves = [0.0] * len(values)
     for place, move in zip(face, there.step(there.excess, face), strict=True):

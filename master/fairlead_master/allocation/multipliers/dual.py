@@ -103,6 +103,10 @@ class Differences:
         )
         return sqrt(max(0.0, square))
 
+    def is_finite(self) -> bool:
+        """Whether floats hold it; not so where a class is nearly free of charge."""
+        return all(isfinite(row[place]) for place, row in enumerate(self.gram))
+
     def entry(self, row: int, column: int) -> float:
         """Of ``gram``, whichever triangle it is in."""
         return self.gram[row][column] if column <= row else self.gram[column][row]

@@ -40,6 +40,8 @@ def polished(dual: Dual, start: Sequence[float]) -> tuple[list[float], int] | No
             there = dual.beside(values)
         except ZeroDivisionError:
             return None
+        if not there.is_finite():
+            return None
         values, length = _model_minimum(there, values)
         if length > _NEAR:
             return None
