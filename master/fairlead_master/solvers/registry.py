@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_master.solvers import alpha_fair, bottleneck_aware, max_min, proportional, utilization
+from fairlead_master.solvers import (
+    alpha_fair,
+    bottleneck,
+    bottleneck_aware,
+    max_min,
+    proportional,
+    utilization,
+)
 from fairlead_master.solvers.discrete import solve_live
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 
@@ -36,6 +43,11 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("ceei", proportional.solve),
         _Kind("alpha:A", alpha_fair.solve),
         _Kind("alpha-tasks:A", alpha_fair.solve),
+        _Kind(
+            "bbf",
+            lambda problem, _: bottleneck.solve(problem),
+            lambda problem, _: bottleneck.solve_discrete(problem),
+        ),
         _Kind("utilization", lambda problem, _: utilization.solve(problem)),
         _Kind("baa", bottleneck_aware.solve, bottleneck_aware.solve_discrete),
         _Kind("baa:OBJECTIVE", bottleneck_aware.solve, bottleneck_aware.solve_discrete),
