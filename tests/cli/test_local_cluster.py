@@ -34,7 +34,7 @@ def test_busy_port_is_named_and_nothing_is_started(invoke: Invoke, busy_port: in
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--policy", "luck"], "policy: expected one of drf, slots:K, fifo (such as slots:4), got 'luck'"),
+        (["--policy", "luck"], "utilization (such as slots:4), got 'luck'"),
         (["--policy", "slots:0"], "policy: expected slots:K with K from 1 to "),
         (["--resources", "bananas=4"], "bananas"),
         (["--resources", "cpus=1,cpus=2"], "resources: expected each name once, got 'cpus' twice"),
