@@ -317,6 +317,15 @@ def test_machines_of_one_kind_are_a_pool_and_of_two_kinds_are_refused() -> None:
         solve(two, "baa")
 
 
+def test_whole_tasks_on_machines_are_placed_on_them() -> None:
+    """Twelve CPUs hold four tasks of three as one pool, and three as three machines."""
+    pool = a_problem((12, 12), [(3, 1)])
+    machines = Problem(pool.resources, pool.capacity, pool.users, (Nodes(3, (4.0, 4.0)),))
+
+    assert solve_discrete(pool, "baa").tasks == (4.0,)
+    assert solve_discrete(machines, "baa").tasks == (3.0,)
+
+
 def test_an_unknown_objective_is_refused() -> None:
     with pytest.raises(SolverError, match=r"policy: expected one of baa, baa:tasks, .* got 'baa:fun'"):
         solve(a_problem((1,), [(1,)]), "baa:fun")

@@ -18,6 +18,7 @@ from math import floor, inf
 from typing import Final
 
 from fairlead_master.solvers.bottleneck_groups import GOALS, Goal, Group, bottleneck, levels
+from fairlead_master.solvers.discrete import solve_live
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 
 _FULL: Final = 1e-9
@@ -48,11 +49,13 @@ def solve(problem: Problem, policy: str) -> Solution:
 
 
 def solve_discrete(problem: Problem, policy: str) -> Solution:
-    """The same in whole tasks, by algorithm 1.
+    """The same in whole tasks: of one pool by algorithm 1, on machines by the live policy.
 
     Raises:
-        SolverError: as for ``solve``.
+        SolverError: as for ``solve`` or ``solve_live``.
     """
+    if problem.nodes:
+        return solve_live(problem, policy)
     tasks = round_to_whole(problem, allocate(problem, goals_of(policy)))
     return Solution(tasks=tuple(map(float, tasks)))
 
