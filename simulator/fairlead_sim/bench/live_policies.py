@@ -1,9 +1,9 @@
 """Each policy on a live cluster, beside the exact solver's answer for the same demands.
 
-A local cluster of real agents, four frameworks of different demand vectors, one of twice the weight, one that never wants
-more than a few tasks; tasks are real processes that sleep for random times, so that the cluster is always full and always
-changing. The policy is changed on the running cluster. What is measured is the mean number of tasks each framework ran
-over some seconds, after the tasks of the policy before have ended.
+A local cluster of real agents, four frameworks of different demand vectors, one of twice the weight, one that wants three
+tasks for good and no more; the others' tasks are real processes that sleep for random times, so that the cluster is always
+full and always changing. The policy is changed on the running cluster. What is measured is the mean number of tasks each
+framework ran over some seconds, after the tasks of the policy before have ended and shares have settled.
 """
 
 import asyncio
@@ -22,12 +22,22 @@ from fairlead_sdk import Framework, OperatorClient, Task
 
 SAMPLE_EVERY_S: Final = 0.2
 
+SETTLE_S: Final = 15.0
+"""Three times the longest task, and long enough for what is owed to large tasks by way of reservations."""
+
+_RESERVATION_AFTER: Final = "2s"
+"""As long as a task, as the master's default is for tasks of seconds to minutes."""
+
 _AGENTS: Final = 3
 _AGENT: Final = (12, 24)
 """CPUs and GiB of each, as declared: more than the machine has, since the tasks only sleep."""
 
 _TASK_S: Final = (1.0, 3.0)
 """Between these a task sleeps: long beside the milliseconds a decision takes, short beside the measurement."""
+
+_ARGUMENTS: Final = ("--reservation-after", _RESERVATION_AFTER)
+
+_FOR_GOOD_S: Final = 86_400.0
 
 _WAITING: Final = 200
 """Tasks a hungry framework keeps submitted: more than the cluster holds."""
@@ -42,7 +52,7 @@ class Competitor:
     mem_gib: float
     weight: float = 1.0
     max_tasks: int | None = None
-    """It never has more than these; None: as many as it can get."""
+    """It starts these and they do not end; None: as many as it can get, one after the other."""
 
 
 COMPETITORS: Final = (
@@ -97,7 +107,9 @@ def measure(policies: Sequence[str], *, seconds: float, seed: int) -> list[LiveR
     exact = {policy: registry.solve(problem, policy).tasks for policy in policies}
     whole = {policy: registry.solve(problem, policy, discrete=True).tasks for policy in policies}
     resources = f"cpus={_AGENT[0]},mem={_AGENT[1]}GiB"
-    with LocalCluster(agents=_AGENTS, resources=resources, isolation="none") as cluster:
+    with LocalCluster(
+        agents=_AGENTS, resources=resources, isolation="none", master_arguments=_ARGUMENTS
+    ) as cluster:
         live = asyncio.run(_play(cluster.address, policies, seconds, seed))
     return [
         LiveRow(
@@ -135,7 +147,7 @@ async def _play(address: str, policies: Sequence[str], seconds: float, seed: int
     async with OperatorClient(address) as operator, _competing(address, seed):
         for policy in policies:
             await operator.set_policy(policy)
-            await asyncio.sleep(2 * _TASK_S[1])
+            await asyncio.sleep(SETTLE_S)
             means[policy] = await _mean_tasks(operator, seconds)
     return means
 
@@ -178,7 +190,7 @@ async def _competing(address: str, seed: int) -> AsyncIterator[None]:
 async def _work(framework: Framework, competitor: Competitor, rng: random.Random) -> None:
     """One task after the other."""
     while True:
-        sleep_s = rng.uniform(*_TASK_S)
+        sleep_s = rng.uniform(*_TASK_S) if competitor.max_tasks is None else _FOR_GOOD_S
         await framework.submit(
             Task(["sleep", f"{sleep_s:.3f}"], cpus=competitor.cpus, mem=f"{competitor.mem_gib:g}GiB")
         )
