@@ -23,6 +23,7 @@ def multipliers_by_gradient(
     total = sum(weights)
     width = len(rows[0])
     values = [total / width] * width
+    loads: list[float] = []
     for _ in range(iterations_max):
         loads = [0.0] * width
         for row, weight in zip(rows, weights, strict=True):

@@ -59,6 +59,14 @@ def maximise(
 ) -> LinearSolution[float]: ...
 
 
+@overload
+def maximise(
+    objective: Sequence[float | Fraction],
+    rows: Sequence[Sequence[float | Fraction]],
+    bounds: Sequence[float | Fraction],
+) -> LinearSolution[float] | LinearSolution[Fraction]: ...
+
+
 def maximise(
     objective: Sequence[float | Fraction],
     rows: Sequence[Sequence[float | Fraction]],

@@ -93,10 +93,12 @@ def _fill(problem: Problem, state: _State, rising: dict[int, Number]) -> None:
             cap = problem.users[place].max_tasks
             if cap < inf:
                 ceilings[place] = (exact(cap) if isinstance(rise, Fraction) else cap) * rise
-        next_cap = min(ceilings.values(), default=None)
+        next_cap = min(ceilings.values()) if ceilings else None
         found = _next_level(state, rising, next_cap)
-        level = found.x[-1]
-        pulls = dict(zip(rising, found.duals, strict=False))  # the rows of those who rise come first
+        level: Number = found.x[-1]
+        pulls: dict[int, Number] = dict(
+            zip(rising, found.duals, strict=False)
+        )  # the rows of those who rise come first
         stops = {place for place, pull in pulls.items() if pull > _STOPS}
         if next_cap is not None and level >= next_cap * (1 if isinstance(level, Fraction) else 1 - _STOPS):
             stops |= {place for place, ceiling in ceilings.items() if ceiling <= next_cap}

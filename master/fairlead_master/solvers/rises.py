@@ -72,15 +72,13 @@ def tiers_of(problem: Problem, policy: str) -> list[Tier]:
         return [[(place, number(1))] for place in range(len(problem.users))]
     if policy == "max-min":
         return [[(place, 1 / number(user.weight)) for place, user in enumerate(problem.users)]]
-    combine = {"drf": max, "asset": sum}.get(policy)
-    if combine is None:
+    if policy not in ("drf", "asset"):
         raise SolverError(f"policy: expected drf, asset, max-min, max-min:RES or fifo, got {policy!r}")
-    return [
-        [
-            (place, combine([part / number(weight) for part, weight in zip(row, user.weights, strict=True)]))
-            for place, (user, row) in enumerate(zip(problem.users, shares(problem), strict=True))
-        ]
-    ]
+    tier: Tier = []
+    for place, (user, row) in enumerate(zip(problem.users, shares(problem), strict=True)):
+        weighted = [part / number(weight) for part, weight in zip(row, user.weights, strict=True)]
+        tier.append((place, max(weighted) if policy == "drf" else sum(weighted)))
+    return [tier]
 
 
 def _tiers_by_resource(problem: Problem, name: str) -> list[Tier]:

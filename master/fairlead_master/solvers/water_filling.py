@@ -72,11 +72,12 @@ class _Pool:
         level: Number = 0
         while rising:
             level = self._last_cap(rising, level)
-            rising = self._stop(rising, lambda user, at=level: user.ceiling <= at, level)
+            rising = self._stop(rising, [user for user in rising if user.ceiling <= level], level)
             if not rising:
                 return
             level, spent = self._next_exhaustion(rising, level)
-            rising = self._stop(rising, lambda user, by=spent: any(user.shares[place] for place in by), level)
+            stopped = [user for user in rising if any(user.shares[place] for place in spent)]
+            rising = self._stop(rising, stopped, level)
 
     def _last_cap(self, rising: Sequence[_Rising], level: Number) -> Number:
         """The last level at which a cap is reached before any resource runs out; ``level`` if there is none.
@@ -105,13 +106,10 @@ class _Pool:
         first = min(at.values())
         return first, [place for place, when in at.items() if when <= first * (1 + self._slack)]
 
-    def _stop(
-        self, rising: Sequence[_Rising], is_stopped: Callable[[_Rising], bool], level: Number
-    ) -> list[_Rising]:
-        """Those that go on; the others keep what they have at ``level``."""
-        for user in rising:
-            if is_stopped(user):
-                self.tasks[user.place] = tasks = min(level, user.ceiling) / user.rise
-                for place, used in enumerate(self._used):
-                    used.append(tasks * user.shares[place])
+    def _stop(self, rising: Sequence[_Rising], stopped: Iterable[_Rising], level: Number) -> list[_Rising]:
+        """Those of ``rising`` that go on; the stopped ones keep what they have at ``level``."""
+        for user in stopped:
+            self.tasks[user.place] = tasks = min(level, user.ceiling) / user.rise
+            for place, used in enumerate(self._used):
+                used.append(tasks * user.shares[place])
         return [user for user in rising if user.place not in self.tasks]

@@ -31,7 +31,8 @@ class Prices(NamedTuple):
 
     def sum(self, used: Vector) -> float:
         """The key of an account that holds ``used``, rounded once."""
-        return sum(map(mul, used, self.parts)) / self.whole
+        total: int = sum(map(mul, used, self.parts))
+        return total / self.whole
 
 
 def prices(capacity: Vector, weight: Weight) -> Prices:
