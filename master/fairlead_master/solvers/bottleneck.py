@@ -101,7 +101,7 @@ def solve_discrete(problem: Problem) -> Solution:
         return solve_live(replace(problem, users=tuple(users), entitlements=None), "max-min")
     room = [capacity * (1 + _ROUNDING) for capacity in problem.capacity]
     tasks = [0] * len(targets)
-    steps = []
+    steps: list[str] = []
     heap = [(1 / target, place) for place, target in enumerate(targets)]
     heapify(heap)
     while heap:

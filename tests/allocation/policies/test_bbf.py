@@ -197,10 +197,10 @@ def test_the_priority_is_the_smallest_gap_over_the_bottlenecks() -> None:
     policy.charge("one", (6, 1), 1)
 
     assert policy.key("both") == pytest.approx((0.4 - 0.5) * 7 / 10)
-    assert policy.bottlenecks == (0,)
+    assert list(policy.bottlenecks) == [0]
     policy.charge("both", (0, 5), 1)
     assert policy.key("both") == pytest.approx((0.9 - 0.5) * 7 / 10)
-    assert policy.bottlenecks == (0, 1)
+    assert list(policy.bottlenecks) == [0, 1]
     assert policy.first() == "one"
 
 
