@@ -15,6 +15,7 @@ from typing import Final
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings, Grant, Weight
 from fairlead_master.allocation.placement import NAMES
+from fairlead_master.allocation.policies.bbf import BottleneckFairness
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
@@ -33,6 +34,9 @@ _CYCLE_TARGET_MS: Final = 100.0
 
 _DECISIONS: Final = 30_000
 """Measured at once."""
+
+_DECISIONS_PER_MS: Final = 50
+"""Of a policy to which time means something: as fast as its target asks for."""
 
 _SHAPES: Final = ((1_000, 50), (1_000, 200), (5_000, 200), (10_000, 200), (10_000, 1_000))
 """Agents and frameworks of the measured cycles."""
@@ -62,6 +66,7 @@ def measure(seed: int, scale: str) -> list[Row]:
         raise ValueError(f"scale: expected one of {', '.join(_SCALES)}, got {scale!r}")
     accounts, part = _SCALES[scale]
     rows = [_decision_row(seed, count) for count in accounts]
+    rows.append(_bottleneck_decision_row(seed, min(1_000, accounts[-1])))
     rows += [
         _cycle_row(seed, round(agents * part), round(frameworks * part)) for agents, frameworks in _SHAPES
     ]
@@ -148,6 +153,41 @@ def _bare_decisions(capacity: Vector, units: list[Vector], weights: list[Weight]
             by_cpus = held[0] / per_cpus
             by_mem = held[1] / per_mem
             heapreplace(heap, (by_cpus if by_cpus > by_mem else by_mem, index))  # noqa: FURB136 - a call would be half of the floor
+
+    return decide
+
+
+def _bottleneck_decision_row(seed: int, accounts: int) -> Row:
+    """The same for bottleneck-based fairness, while time passes, both resources fill up and an interval ends."""
+    capacity, units, weights = _accounts(seed, accounts)
+    ours = min(_cpu_seconds(_bottleneck_decisions(capacity, units, weights)) for _ in range(5))
+    return Row(
+        name=f"decision by bbf, {accounts} accounts",
+        value=ours * 1e6 / _DECISIONS,
+        unit="us",
+        target="< 20",
+        floor=_decision_floor_us(seed, accounts),
+    )
+
+
+def _bottleneck_decisions(capacity: Vector, units: list[Vector], weights: list[Weight]) -> Callable[[], None]:
+    policy = BottleneckFairness()
+    began_ms = policy.interval_ms // 2
+    policy.set_capacity(capacity, 0)
+    names = [str(number) for number in range(len(units))]
+    unit_of = dict(zip(names, units, strict=True))
+    for name, weight in zip(names, weights, strict=True):
+        policy.add(name, weight, _KINDS.zero, 0)
+        policy.set_wish(name, unit_of[name])
+        policy.activate(name)
+
+    def decide() -> None:
+        for number in range(_DECISIONS):
+            if number % _DECISIONS_PER_MS == 0:
+                policy.advance(began_ms + number // _DECISIONS_PER_MS)
+            name = policy.first()
+            if name is not None:
+                policy.charge(name, unit_of[name], 1)
 
     return decide
 

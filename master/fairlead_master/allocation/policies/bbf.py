@@ -118,15 +118,15 @@ class BottleneckFairness(Policy):
         threshold: float = THRESHOLD,
         measured: bool = False,
     ) -> None:
-        self.interval_ms = self._interval_ms = interval_ms or max(INTERVAL_MS, -(-window_ms // INTERVALS_MAX))
+        self.interval_ms: int = interval_ms or max(INTERVAL_MS, -(-window_ms // INTERVALS_MAX))
         self.name = _name(window_ms, measured=measured)
         self.follows_use = measured
         self.bottlenecks: tuple[int, ...] = ()
         """Places of the resources that are bottlenecks."""
         self.rekeyed = 0
         """Keys made anew otherwise than by a charge or release, since the policy was made; what growth is measured by."""
-        self._intervals = max(1, window_ms // self._interval_ms)
-        self._window_ms = self._intervals * self._interval_ms
+        self._intervals = max(1, window_ms // self.interval_ms)
+        self._window_ms = self._intervals * self.interval_ms
         self._hold_ms = HORIZON_FACTOR * self._window_ms
         """h."""
         self._end_ms = 0
@@ -142,7 +142,7 @@ class BottleneckFairness(Policy):
         """Who may stop being active when in which place, soonest first."""
         self._capacity: Vector = ()
         self._now_ms = 0
-        self._next_mark_ms = self._interval_ms
+        self._next_mark_ms = self.interval_ms
         self._begin(0)
         self._ceilings: tuple[float, ...] = ()
         """By place, the rate of ``_total`` from which on it is a bottleneck; infinite where it is one."""
@@ -283,7 +283,7 @@ class BottleneckFairness(Policy):
         """Time begins: there is nobody yet, and nothing was used."""
         width = len(self._capacity)
         self._now_ms = now_ms
-        self._next_mark_ms = now_ms + self._interval_ms
+        self._next_mark_ms = now_ms + self.interval_ms
         self._clock = EntitlementClock(width + 1, now_ms)
         self._weights_seen: Vector = (0,) * (width + 1)
         """The clock's, as of the last look at all keys: what keys are computed with."""
@@ -304,10 +304,10 @@ class BottleneckFairness(Policy):
     def _mark(self, now_ms: int) -> None:
         """End an interval. Of many that passed at once only those that a window holds are looked at."""
         if not self._resting:
-            unseen = (now_ms - self._next_mark_ms) // self._interval_ms - self._intervals
-            self._next_mark_ms += max(0, unseen) * self._interval_ms
+            unseen = (now_ms - self._next_mark_ms) // self.interval_ms - self._intervals
+            self._next_mark_ms += max(0, unseen) * self.interval_ms
         self._now_ms = mark_ms = self._next_mark_ms
-        self._next_mark_ms += self._interval_ms
+        self._next_mark_ms += self.interval_ms
         self._clock.advance(mark_ms)
         self._total.mark(mark_ms)
         self._released_marks.append(self._released)
@@ -366,7 +366,7 @@ class BottleneckFairness(Policy):
         self._clock.advance(self._now_ms)
         self._weights_seen = self._clock.weights
         self._hold_ms = self._find_hold_ms()
-        self._end_ms = self._now_ms + self._interval_ms + self._hold_ms
+        self._end_ms = self._now_ms + self.interval_ms + self._hold_ms
         self._find_bottlenecks()
         self._is_stale = self._is_marked = False
         for state in self._awake.values():
@@ -443,7 +443,7 @@ class BottleneckFairness(Policy):
             for place, total in enumerate(capacity):
                 if total > 0:
                     lead += (used[place] + rate[place] * coming_ms) / total
-        return lead / (self._window_ms + self._interval_ms + self._hold_ms)
+        return lead / (self._window_ms + self.interval_ms + self._hold_ms)
 
 
 def parse(argument: str) -> BottleneckFairness:
