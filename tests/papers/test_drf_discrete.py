@@ -18,9 +18,9 @@ from collections import Counter
 import pytest
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import Grant
+from fairlead_master.allocation.api import Grant, Weight
 from fairlead_master.solvers import registry
-from fairlead_proto.ids import FrameworkId
+from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import Vector, add, fits, subtract
 from tests.allocation.builders import (
     add_agent,
@@ -103,28 +103,35 @@ def test_figure_8_last_two_minutes_on_machines() -> None:
 class History:
     """Users come and go, tasks end in random order; each decision is compared with an obvious reference."""
 
-    def __init__(self, policy: str, hosts: list[Vector], seed: int, *, slack: float = 1e-9) -> None:
+    def __init__(self, policy: str, hosts: list[Vector], seed: int) -> None:
         self.policy = policy
-        self.slack = slack
-        """By how much of the fluid optimum keys may be off: prices follow a change of population, others are exact."""
+        has_prices = policy in ("pf", "ceei") or policy.startswith("alpha")
+        self.slack = 2e-3 if has_prices else 1e-9
+        """By how much of the fluid optimum keys may be off: prices follow a change of population within a thousandth, so
+        that two keys are within two; keys without prices are exact.
+        """
         self.hosts = hosts
         self.random = random.Random(seed)
         self.allocator: Allocator = an_allocator(policy=policy, head="freeze")
         self.free = {add_agent(self.allocator, f"host {n}", host): host for n, host in enumerate(hosts)}
         self.units: dict[FrameworkId, Vector] = {}
+        self.weights: dict[str, float] = {}
         self.held: Counter[FrameworkId] = Counter()
         self.running: list[tuple[int, Grant]] = []
         """When each task began, by number of event, and the grant it is of."""
         self.left: dict[FrameworkId, Vector] = {}
-        """Who is gone but has tasks still. It wants what it holds, so that it has a part in what prices are made of."""
+        """Who is gone but has tasks still. It wants what it holds, so that prices and levels are made for it as well."""
         self.changed = 0
-        """The event at which somebody last came or went."""
+        """The event at which somebody last came or went, or ended a task after that."""
         self.optimum: dict[FrameworkId, float] = {}
         self.bounded = 0
         """How often the bounds were looked at."""
 
     def arrive(self, name: str) -> None:
         unit = (self.random.randint(100, 1_500), self.random.randint(1, 15), 0, 0)
+        is_weighted = not self.policy.startswith("alpha")
+        self.weights[name] = float(self.random.choice((1, 1, 2, 3))) if is_weighted else 1.0
+        self.allocator.set_weight(Role(name), Weight(self.weights[name]))
         self.units[add_framework(self.allocator, name, unit, PLENTY)] = unit
         self._solve()
 
@@ -139,8 +146,10 @@ class History:
         self.left = {name: unit for name, unit in self.left.items() if self.held[name]}
         totals = [sum(column) for column in zip(*self.hosts, strict=True)]
         demands = {str(name): unit[:2] for name, unit in (self.units | self.left).items()}
-        wanted = {str(name): self.held[name] for name in self.left}
-        given = tasks(a_problem(totals[:2], demands, max_tasks=wanted), self.policy)
+        knows_wishes_end = not self.policy.startswith("baa")
+        wanted = {str(name): self.held[name] for name in self.left} if knows_wishes_end else {}
+        problem = a_problem(totals[:2], demands, weights=self.weights, max_tasks=wanted)
+        given = tasks(problem, self.policy)
         self.optimum = {name: given[name] for name in self.units}
 
     def step(self, event: int) -> None:
@@ -153,6 +162,7 @@ class History:
             self.free[ended.agent_id] = add(self.free[ended.agent_id], ended.unit)
             self.held[ended.framework_id] -= 1
             if ended.framework_id in self.left:
+                self.changed = event
                 self._solve()
         grants = self.allocator.cycle(event * 10)
         for framework_id, _, agent_id in self.allocator.last_steps():
@@ -175,7 +185,7 @@ class History:
         return any(fits(self.units[name], free) for free in self.free.values())
 
     def check_bounds(self, event: int) -> None:
-        """Once no task is left from before somebody last came or went; until then who came is behind, who went ahead."""
+        """Once no task is left from before the population last changed: until then who came is behind, who went ahead."""
         if any(began < self.changed for began, _ in self.running):
             return
         self.bounded += 1
@@ -189,7 +199,7 @@ class History:
 
     def run(self, events: int) -> None:
         for event in range(events):
-            if event % 400 == 0:
+            if event % 500 == 0:
                 if len(self.units) > 3:
                     self.leave()
                 self.arrive(f"user {event}")
@@ -203,28 +213,34 @@ POOL: list[Vector] = [(30_000, 300, 0, 0)]
 MACHINES: list[Vector] = [(3_000, 30, 0, 0)] * 10
 
 
+POLICIES = (
+    "drf",
+    "asset",
+    "max-min",
+    "max-min:cpus",
+    "pf",
+    "alpha:0.5",
+    "alpha:2",
+    "baa",
+    "baa:tasks",
+    "baa:min",
+    "baa:utilization",
+)
+"""All that serve who has least of its fluid optimum; ``ceei`` is ``pf``."""
+
+
 @pytest.mark.parametrize(
-    ("policy", "hosts"), [("drf", POOL), ("drf", MACHINES)], ids=["one pool", "ten machines"]
+    ("policy", "hosts"),
+    [(policy, POOL) for policy in POLICIES] + [(policy, MACHINES) for policy in ("drf", "pf", "baa")],
+    ids=[f"{policy}, one pool" for policy in POLICIES] + ["drf, machines", "pf, machines", "baa, machines"],
 )
 def test_theorem_7_holds_through_ten_thousand_events(policy: str, hosts: list[Vector]) -> None:
+    """The theorem's proof is not about dominant shares: any keys that grow evenly with tasks will do."""
     history = History(policy, hosts, seed=7)
 
     history.run(10_000)
 
     assert history.bounded > 2_000
-
-
-@pytest.mark.parametrize(
-    ("policy", "slack"),
-    [("asset", 1e-9), ("max-min", 1e-9), ("max-min:cpus", 1e-9), ("pf", 2e-3), ("alpha:2", 2e-3)],
-)
-def test_the_bounds_hold_for_policies_of_the_same_kind(policy: str, slack: float) -> None:
-    """Prices are within a thousandth under changes of the population, so that keys are within two."""
-    history = History(policy, POOL, seed=17, slack=slack)
-
-    history.run(2_000)
-
-    assert history.bounded > 400
 
 
 def one_resource(head: str) -> Counter[str]:
