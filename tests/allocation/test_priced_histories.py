@@ -18,7 +18,7 @@ from fairlead_proto.resources import Vector, add, scale
 from tests.allocation.reference import Reference, ReferenceFramework
 from tests.allocation.test_against_reference import KINDS, WEIGHTS, AllocatorHistory, index
 
-POLICIES = ["pf", "ceei", "alpha:2", "alpha:0.5", "alpha:4"]
+POLICIES = ["pf", "ceei", "alpha:2", "alpha:0.5", "alpha:0.1", "alpha:8", "alpha-tasks:0.5", "alpha-tasks:3"]
 LOAD_ERROR = 1e-3
 FLOOR = 1e-9
 ROUNDING = 1e-9
@@ -40,11 +40,11 @@ class PricedReference(Reference):
     def shares(self, vector: Vector) -> list[float]:
         return [amount / total if total else 0.0 for amount, total in zip(vector, self.capacity, strict=True)]
 
-    def factor(self, vector: Vector, least: float) -> float:
-        """x (a . nu)^(1/alpha) for a holding: x its dominant share, a what goes with a dominant share of 1."""
+    def factor(self, vector: Vector, units: int, least: float) -> float:
+        """x (a . nu)^(1/alpha) for a holding: x its dominant share or its tasks, a what goes with one of x."""
         shares = self.shares(vector)
-        size = max(shares)
-        if not size:
+        size = units if self.settings.policy.startswith("alpha-tasks") else max(shares)
+        if not any(shares):
             return 0.0
         row = [share / size for share in shares]
         cost = sum(a * price for a, price in zip(row, self.prices, strict=True))
@@ -52,20 +52,21 @@ class PricedReference(Reference):
 
     def key(self, members: list[FrameworkId], weight: Weight, began: int) -> float:
         least = FLOOR * (sum(self.prices) or 1.0)
-        return self.factor(self.charged(members), least) / float(weight.default ** (1 / self.alpha))
+        return self.factor(self.charged(members), self.units(members), least) / weight.default
 
-    def wish(self, framework: ReferenceFramework) -> Vector:
-        wish = self.charged([framework.framework_id])
+    def wish(self, framework: ReferenceFramework) -> tuple[Vector, int]:
+        wish, units = self.charged([framework.framework_id]), self.units([framework.framework_id])
         for wanted in framework.classes:
-            wish = add(wish, scale(wanted.unit, self.pending(framework, wanted)))
-        return wish
+            pending = self.pending(framework, wanted)
+            wish, units = add(wish, scale(wanted.unit, pending)), units + pending
+        return wish, units
 
     def check_prices(self) -> None:
         load = [0.0] * len(self.zero)
         for framework in self.frameworks.values():
-            wish = self.wish(framework)
-            factor = self.factor(wish, 0.0)
-            weight = self.weights.get(framework.role, Weight()).default ** (1 / self.alpha)
+            wish, units = self.wish(framework)
+            factor = self.factor(wish, units, 0.0)
+            weight = self.weights.get(framework.role, Weight()).default
             part = min(1.0, weight / factor if factor else inf)
             load = [sum_ + part * share for sum_, share in zip(load, self.shares(wish), strict=True)]
         for taken, price in zip(load, self.prices, strict=True):

@@ -1,6 +1,7 @@
 """The prices a market follows, against those of a market that is opened anew and solved from cold."""
 
 from collections.abc import Iterator
+from math import inf
 from random import Random
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 
 from fairlead_master.allocation.multipliers.classes import AlphaRule, primitive
 from fairlead_master.allocation.multipliers.market import Market
+from fairlead_master.allocation.multipliers.satiation import Wish, satiate
 from fairlead_proto.resources import Vector, scale
 
-ALPHAS = (0.5, 1.0, 2.0, 4.0)
+ALPHAS = (0.25, 0.5, 1.0, 2.0, 8.0)
 ENDLESS = 10**9
 """Multiples beyond any capacity here: nobody who wants them is ever sated."""
 
@@ -31,7 +33,7 @@ def put(market: Market, name: str, wants: Wants) -> None:
     market.put(
         name,
         direction,
-        entitlement=market.rule.entitlement(weight),
+        entitlement=weight,
         wish=scale(unit, units),
         multiples=float(steps * units),
     )
@@ -264,8 +266,46 @@ def test_exact_prices_meet_all_conditions_whoever_is_sated(wants: list[Wants], a
     assert certificate.slackness <= 1e-9
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(any),
+            st.integers(1, 400),
+            st.sampled_from((0.25, 1.0, 1.0, 5.0)),
+        ),
+        min_size=1,
+        max_size=9,
+    ),
+    st.sampled_from(ALPHAS),
+)
+def test_who_is_sated_and_what_others_get_is_what_the_static_solver_says(
+    wants: list[Wants], alpha: float
+) -> None:
+    """Two active sets: one follows the market from event to event, the other begins with nobody sated."""
+    market = a_market((1_000, 1_000), alpha)
+    for number, theirs in enumerate(wants):
+        put(market, f"u{number}", theirs)
+        market.settle()
+    for number in range(0, len(wants), 3):
+        market.drop(f"u{number}")
+        market.settle()
+        put(market, f"u{number}", wants[number])
+
+    market.polish()
+
+    wishes = []
+    for unit, units, weight in wants:
+        size = max(unit) / 1_000
+        wishes.append(Wish([amount / (1_000 * size) for amount in unit], weight, units * size))
+    expected = satiate(wishes, alpha).units
+    for wish, given_to in zip(wishes, expected, strict=True):
+        price = sum(need * value for need, value in zip(wish.row, market.prices(), strict=True))
+        wanted = wish.weight * price ** (-1 / alpha) if price else inf
+        assert min(wish.limit, wanted) == pytest.approx(given_to, rel=1e-9)
+
+
 def test_events_cost_passes_over_classes_the_more_seldom_the_larger_the_population() -> None:
-    """One event moves prices by its weight over all weights, so the sums are made again every DRIFT / that events."""
+    """The larger the population, the less one event moves prices, and the more events one set of sums lasts."""
 
     def relinearisations(population: int) -> int:
         random = Random(7)

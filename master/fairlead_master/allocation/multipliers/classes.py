@@ -1,9 +1,9 @@
 """Demand classes of a market: those who want resources in the same proportion, and who of them can have all they wish.
 
 What members of a class have is counted in *multiples* of the class's vector, so that one number c_k, what a multiple
-costs, stands for all prices: a member of entitlement s gets s / f(c_k) multiples in the fluid optimum (``AlphaRule``),
+costs, stands for all prices: a member of weight w gets w / f(c_k) multiples in the fluid optimum (``AlphaRule``),
 unless it wishes for fewer. Then it is *sated*: it takes what it wishes for, whatever the prices. Both sets are indexed by
-s over the multiples wished for, so that who changes sides when c_k moves is at hand.
+w over the multiples wished for, so that who changes sides when c_k moves is at hand.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,11 @@ one has come and gone. Every float from 2^-204 up is a whole number of them."""
 class AlphaRule:
     """How much the fluid optimum of alpha-fairness gives for a price.
 
-    Maximise the sum of w_i u(x_i), u'(x) = x^-alpha: x_i = (w_i / price of x_i)^(1/alpha). With x_i = g_k m_i, m_i the
-    multiples of class k and g_k the *size* of one, a multiple costs c_k = sum_j a_kj nu_j, and
+    Maximise the sum of w_i^alpha u(x_i), u'(x) = x^-alpha: x_i = w_i / (price of x_i)^(1/alpha), so that an account of
+    weight 2 is two of weight 1. With x_i = g_k m_i, m_i the multiples of class k and g_k the *size* of one, a multiple
+    costs c_k = sum_j a_kj nu_j, and
 
-        m_i = s_i / f_k,    s_i = w_i^(1/alpha),    f_k = g_k^(1 - 1/alpha) c_k^(1/alpha)
+        m_i = w_i / f_k,    f_k = g_k^(1 - 1/alpha) c_k^(1/alpha)
 
     For alpha = 1 this is w_i / c_k whatever g_k is: proportional fairness knows no sizes (paper 000, proposition 6).
     """
@@ -44,19 +45,17 @@ class AlphaRule:
         """1 / alpha."""
         return 1.0 / self.alpha
 
-    def entitlement(self, weight: float) -> float:
-        """s_i."""
-        return weight if self.alpha == 1.0 else float(weight**self.power)
-
     def factor(self, gain: float, cost: float) -> float:
         """f_k; ``gain`` is g_k^(1 - 1/alpha)."""
         return cost if self.alpha == 1.0 else float(gain * cost**self.power)
 
-    def gain(self, size: float) -> float:
-        """g_k^(1 - 1/alpha); 1 for a size of zero, whose factor is zero anyway."""
-        if self.alpha == 1.0 or self.counts_tasks or size == 0.0:
-            return 1.0
-        return float(size ** (1.0 - self.power))
+    def size(self, row: Sequence[float]) -> float:
+        """g_k of a multiple that takes ``row`` of the resources; 1 where it takes nothing, since it costs nothing then."""
+        return 1.0 if self.counts_tasks else max(row, default=0.0) or 1.0
+
+    def gain(self, row: Sequence[float]) -> float:
+        """g_k^(1 - 1/alpha) of a multiple that takes ``row`` of the resources."""
+        return 1.0 if self.alpha == 1.0 else float(self.size(row) ** (1.0 - self.power))
 
 
 class Member(Ranked):

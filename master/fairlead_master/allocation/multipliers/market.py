@@ -75,7 +75,7 @@ class Market:
     def make_class(self, direction: Direction) -> DemandClass:
         """A class at today's prices that belongs to no population."""
         row = self.row(direction)
-        demand_class = DemandClass(direction, row, self.rule.gain(max(row, default=0.0)))
+        demand_class = DemandClass(direction, row, self.rule.gain(row))
         demand_class.price(self.tracker.nu, self.rule)
         return demand_class
 
@@ -160,7 +160,7 @@ class Market:
     def _describe(self, demand_class: DemandClass) -> None:
         demand_class.row = row = self.row(demand_class.direction)
         demand_class.total = sum(row)
-        demand_class.gain = self.rule.gain(max(row, default=0.0))
+        demand_class.gain = self.rule.gain(row)
         if not demand_class.total:
             # Only of resources the cluster has none of: no price would make anyone take less.
             demand_class.price((), self.rule)

@@ -4,11 +4,11 @@ The dual of the market (``AlphaRule`` with alpha = 1; other alphas alike) is
 
     minimise over nu >= 0   sum_j room_j nu_j - sum_k S_k log(a_k . nu)
 
-with S_k the entitlement of the open members of class k, and room_j what sated members leave of resource j. Its gradient
-is room - load, load_j = sum_k S_k a_kj / f_k, and its Hessian H = sum_k S_k a_k a_k^T / (alpha f_k c_k). Kept are load
-and H *at a reference point* nu0: there an arrival or departure is an exact rank-one update of both. The multipliers
-in force are the minimum of the quadratic model these make. When the cost of some class is then further than ``DRIFT``
-from that at the reference, the sums are made again at the new point (O(K J^2)) and the minimum is taken anew; where the
+with S_k the weight of the open members of class k, and room_j what sated members leave of resource j. Its gradient is
+room - load, load_j = sum_k S_k a_kj / f_k, and its Hessian H = sum_k S_k a_k a_k^T / (alpha f_k c_k). Kept are load and
+H *at a reference point* nu0: there an arrival or departure is an exact rank-one update of both. The multipliers in force
+are the minimum of the quadratic model these make. When the cost of some class is then further from that at the reference
+than ``LOAD_ERROR`` allows, the sums are made again at the new point (O(K J^2)) and the minimum is taken anew; where the
 norm of H says that the model holds no more, nu is solved for from cold. The error is of the order of the drift squared.
 
 Along the ray through nu0 everything is known in closed form, load(t nu0) = t^(-1/alpha) load(nu0), so the reference is
@@ -24,10 +24,12 @@ from fairlead_master.allocation.multipliers import interior_point
 from fairlead_master.allocation.multipliers.classes import AlphaRule, DemandClass
 from fairlead_master.allocation.multipliers.quadratic import minimise
 
-DRIFT: Final = 2e-2
-"""Part by which the cost of a class may move from the reference before that is moved: loads then are off by its square,
-4e-4, below what one task is of a share. At 1e-1 it would be a percent, at 1e-3 most events would cost a pass over all
-classes. The local norm is an average over classes by weight: under it a light class may be off by much more."""
+LOAD_ERROR: Final = 4e-4
+"""Part by which the load of a class may be off in the model before the reference is moved: below what one task is of a
+share. The load of a class goes with cost^-p, p = 1 / alpha, of which the model keeps the first two terms, so that a cost
+that has drifted by the part d puts it off by p (p + 1) d^2 / 2: d may be 0.02 if alpha is 1. At ten times as much error
+reports would show it; at a hundredth most events would cost a pass over all classes. Each class is looked at and not the
+local norm: that is an average by weight, under which a light class may be off by much more."""
 
 MODEL_HOLDS: Final = 0.25
 """Local norm up to which Newton's step on a self-concordant function is safe to take in full."""
@@ -48,6 +50,7 @@ class Tracker:
 
     def __init__(self, rule: AlphaRule) -> None:
         self._rule = rule
+        self._drift = sqrt(2.0 * LOAD_ERROR / (rule.power * (rule.power + 1.0)))
         self.nu: list[float] = []
         self.relinearisations = 0
         self.cold_starts = 0
@@ -93,7 +96,7 @@ class Tracker:
                 entry[:] = [h + step * b for h, b in zip(entry, row, strict=True)]
 
     def follow(self, classes: Collection[DemandClass], room: Sequence[float]) -> bool:
-        """Bring ``nu`` and the costs of classes up to date to ``DRIFT``; False if that must be done from cold."""
+        """Bring ``nu`` and the costs of classes up to date to ``LOAD_ERROR``; False if that must be done from cold."""
         if self._is_lost or not self._move_along_ray(room):
             return False
         for _ in range(6):
@@ -128,39 +131,20 @@ class Tracker:
     def start(self, classes: Collection[DemandClass], room: Sequence[float]) -> None:
         """Solve for ``nu`` from cold; there must be open members, and room for each of them."""
         self.cold_starts += 1
-        rows = [
-            ([a / left for a, left in zip(c.row, room, strict=True)], c.entitlement)
-            for c in classes
-            if c.entitlement
-        ]
-        found = interior_point.solve(rows).values
+        rows = []
+        for demand_class in classes:
+            if demand_class.entitlement:
+                size = self._rule.size(demand_class.row)
+                row = [a / (size * left) for a, left in zip(demand_class.row, room, strict=True)]
+                rows.append((row, demand_class.entitlement))
+        found = interior_point.solve(rows, alpha=self._rule.alpha).values
         self.nu = [price / left for price, left in zip(found, room, strict=True)]
-        if self._rule.alpha != 1.0:
-            self._descend(classes, room)
         self._linearise(classes, self.nu)
         self._price(classes)
 
-    def _descend(self, classes: Collection[DemandClass], room: Sequence[float]) -> None:
-        """Damped Newton steps from ``nu``, which is no solution but far from no price."""
-        total = sum(self.nu)
-        # Where proportional fairness has no price another alpha may have one, and a step needs some slope to follow.
-        self.nu = [max(price, 1e-3 * total) for price in self.nu]
-        for _ in range(200):
-            if not self._linearise(classes, self.nu) or not self._move_along_ray(room):
-                return
-            step = self._step(room)
-            if step is None:
-                return
-            point, norm = step
-            way = [new - old for new, old in zip(point, self._reference, strict=True)]
-            length = self._safe_length(classes, way, norm)
-            self.nu = [old + length * part for old, part in zip(self._reference, way, strict=True)]
-            if norm <= _EXACT:
-                return
-
     def _price(self, classes: Collection[DemandClass]) -> bool:
-        """Price each class; whether the cost of one with open members has moved by more than ``DRIFT``."""
-        nu, rule, scale = self.nu, self._rule, self._scale
+        """Price each class; whether the cost of one with open members has drifted too far."""
+        nu, rule, scale, drift = self.nu, self._rule, self._scale, self._drift
         self.classes_scanned += len(classes)
         is_linear = rule.alpha == 1.0
         has_moved = False
@@ -168,19 +152,9 @@ class Tracker:
             demand_class.cost = cost = sum(map(mul, demand_class.row, nu))
             demand_class.factor = cost if is_linear else rule.factor(demand_class.gain, cost)
             before = demand_class.reference * scale
-            if not -DRIFT * before <= cost - before <= DRIFT * before:
+            if not -drift * before <= cost - before <= drift * before:
                 has_moved = has_moved or demand_class.entitlement > 0.0
         return has_moved
-
-    def _safe_length(self, classes: Collection[DemandClass], way: Sequence[float], norm: float) -> float:
-        """How much of a Newton step to take so that no class's cost falls to a tenth: beyond, the model says nothing."""
-        length = 1.0 / (1.0 + norm) if norm > MODEL_HOLDS else 1.0
-        for demand_class in classes:
-            if demand_class.entitlement:
-                fall = -sum(map(mul, demand_class.row, way))
-                if length * fall > 0.9 * demand_class.reference * self._scale:
-                    length = 0.9 * demand_class.reference * self._scale / fall
-        return length
 
     def _linearise(self, classes: Collection[DemandClass], point: Sequence[float]) -> bool:
         """Make the sums at ``point``; False if some class pays nothing there, so that its load would be infinite."""

@@ -1,9 +1,9 @@
 """Alpha-fairness: the account that holds least at the market's prices, for its weight, is served next.
 
-    key_i = x_i (a_i . nu / w_i)^(1/alpha)
+    key_i = x_i (a_i . nu)^(1/alpha) / w_i
 
 with x_i what account i holds, a_i the part of each resource that one unit of x_i takes, w_i ``Weight.default``, and nu the
-multipliers of the fluid problem: maximise sum_i w_i u(x_i), u'(x) = x^-alpha, under capacity. There the key of everyone
+multipliers of the fluid problem: maximise sum_i w_i^alpha u(x_i), u'(x) = x^-alpha, under capacity. There the key of everyone
 who could use more is 1. Bonald and Roberts, "Enhanced Cluster Computing Performance through Proportional Fairness"
 (paper 000): equations (6) and (7), and section 4.1 for serving "the most deprived" by whole tasks.
 
@@ -16,8 +16,7 @@ who could use more is 1. Bonald and Roberts, "Enhanced Cluster Computing Perform
 its *wish*: what it holds and waits for together. It takes part up to its wish; beyond, it is sated, and others share
 what it leaves. An account that wants several kinds of unit is taken to want them in the proportion in which it asks for
 them: the paper's jobs have one kind. What it holds may then have other proportions than what it wishes for, and its key is
-made from what it holds. Under ``alpha-tasks`` a_i is the mean of the tasks it holds, since a wish does not say in how many
-tasks it comes; an account that holds nothing has key 0 and is not in the market yet.
+made from what it holds. Under ``alpha-tasks`` a_i is the mean of these tasks, wished for and held.
 
 Resources of zero capacity are skipped; constraints, and whether a unit fits on any agent, are not looked at. A resource
 that is not scarce has price 0; keys count a price of at least 1e-9 of all prices for it, so that those who
@@ -60,7 +59,7 @@ follow some other population."""
 
 
 ALPHA_MIN: Final = 0.1
-ALPHA_MAX: Final = 4.0
+ALPHA_MAX: Final = 8.0
 """Beyond, shares depend so steeply on prices, or prices on shares, that the search for them gets lost. ``drf`` is the limit of
 large alpha."""
 
@@ -105,7 +104,6 @@ class _Account(Ranked):
 
     __slots__ = (
         "direction",
-        "entitlement",
         "multiples",
         "queue",
         "step",
@@ -114,15 +112,16 @@ class _Account(Ranked):
         "used",
         "weight",
         "wish",
+        "wish_units",
     )
 
     def __init__(self, name: str, weight: Weight, used: Vector, units: int) -> None:
         super().__init__(name, 0.0)
         self.weight = weight
-        self.entitlement = 1.0
         self.used = used
         self.units = units
         self.wish: Vector = (0,) * len(used)
+        self.wish_units = 0
         self.direction: Direction | None = None
         """Of the last wish that was not zero."""
         self.queue: _Queue | None = None
@@ -176,7 +175,6 @@ class AlphaFairness(Policy):
         self._afresh = None
         self._accounts[account] = state = _Account(account, weight, charged, units)
         state.arrival = self._arrivals
-        state.entitlement = self._rule.entitlement(weight.default)
         self._seat(state)
         if any(charged):
             self._touch(state)
@@ -193,14 +191,13 @@ class AlphaFairness(Policy):
         """The account's weight from now on."""
         state = self._accounts[account]
         state.weight = weight
-        state.entitlement = self._rule.entitlement(weight.default)
         self._seat(state)
         self._touch(state)
 
     def set_wish(self, account: str, wish: Vector) -> None:
         """What the account may use of the market from now on, and in which proportions."""
         state = self._accounts[account]
-        if wish == state.wish:
+        if wish == state.wish and not self._rule.counts_tasks:
             return
         state.wish = wish
         if any(wish) and not self._rule.counts_tasks:
@@ -209,6 +206,10 @@ class AlphaFairness(Policy):
                 state.direction, state.unit = direction, None
                 self._seat(state)
         self._touch(state)
+
+    def set_wish_units(self, account: str, units: int) -> None:
+        """In how many tasks the next wish of the account comes."""
+        self._accounts[account].wish_units = units
 
     def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
         """The account got ``units`` more of ``unit``; gives its key before and after that, at the prices in force.
@@ -308,7 +309,7 @@ class AlphaFairness(Policy):
         if unit != state.unit or (self._rule.counts_tasks and not state.units):
             return self._take_another(state, unit)
         state.multiples += state.step * units
-        key = state.multiples / state.entitlement
+        key = state.multiples / state.weight.default
         queue.ranking.rekey(state, key)
         if state.entry is not None:
             self._show(queue)
@@ -316,15 +317,12 @@ class AlphaFairness(Policy):
 
     def _take_another(self, state: _Account, unit: Vector) -> _Queue:
         """What the account holds may have another direction now."""
-        before = state.queue
         queue = self._seat(state)
         state.unit = None
         if state.name not in self._own:
             step = 1 if self._rule.counts_tasks else multiples_of(unit, queue.direction[0])
             if step is not None and (not self._rule.counts_tasks or queue.direction == (unit, 1)):
                 state.unit, state.step = unit, step
-        if self._rule.counts_tasks and queue is not before:
-            self._touch(state)
         return queue
 
     def _seat(self, state: _Account) -> _Queue:
@@ -343,11 +341,11 @@ class AlphaFairness(Policy):
             queue = queue or self._open_queue(state, direction)
             queue.count += 1
             state.queue = queue
-            state.key = multiples / state.entitlement
+            state.key = multiples / state.weight.default
             if takes_part:
                 queue.ranking.activate(state)
         else:
-            queue.ranking.rekey(state, multiples / state.entitlement)
+            queue.ranking.rekey(state, multiples / state.weight.default)
         state.multiples = multiples
         self._show(queue)
         return queue
@@ -414,23 +412,16 @@ class AlphaFairness(Policy):
         self._changed.clear()
 
     def _enter(self, state: _Account) -> None:
-        market, direction, wish = self.market, state.direction, state.wish
+        market, wish = self.market, state.wish
+        if not any(wish):
+            market.drop(state.name)
+            return
         if self._rule.counts_tasks:
-            direction = reduced(state.used, state.units) if state.units else None
-        if direction is None or not any(wish):
-            market.drop(state.name)
-            return
-        vector, divisor = direction
-        multiples = min(
-            [amount * divisor // step for amount, step in zip(wish, vector, strict=True) if step], default=0
-        )
-        if divisor > 1 or self._rule.counts_tasks:
-            wish = tuple([step * multiples // divisor for step in vector])
-        if not multiples:
-            market.drop(state.name)
-            return
+            direction, multiples = reduced(wish, state.wish_units), state.wish_units
+        else:
+            direction, multiples = primitive(wish)
         market.put(
-            state.name, direction, entitlement=state.entitlement, wish=wish, multiples=float(multiples)
+            state.name, direction, entitlement=state.weight.default, wish=wish, multiples=float(multiples)
         )
         queue = self._queues.get(direction)
         if queue is not None:
@@ -467,6 +458,7 @@ class AlphaFairness(Policy):
             fresh.set_capacity(self._capacity, 0)
             for state in self._accounts.values():
                 fresh.add(state.name, state.weight, state.used, state.units)
+                fresh.set_wish_units(state.name, state.wish_units)
                 fresh.set_wish(state.name, state.wish)
             fresh.polish()
             self._afresh = fresh
