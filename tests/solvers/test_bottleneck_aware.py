@@ -308,11 +308,11 @@ def test_algorithm_2_gives_those_who_are_there_what_others_bring_and_cannot_use(
 def test_machines_of_one_kind_are_a_pool_and_of_two_kinds_are_refused() -> None:
     pool = a_problem((8, 8), [(1, 2)])
     one = Problem(pool.resources, pool.capacity, pool.users, (Nodes(2, (4.0, 4.0)),))
-    two = Problem(pool.resources, pool.capacity, pool.users, (Nodes(1, (4.0, 4.0)), Nodes(1, (4.0, 4.0))))
+    two = Problem(pool.resources, pool.capacity, pool.users, (Nodes(1, (5.0, 4.0)), Nodes(1, (3.0, 4.0))))
 
     assert solve(one, "baa").tasks == pytest.approx((4.0,))
     with pytest.raises(
-        SolverError, match=r"nodes: expected one pool, or machines of one kind, .* got 2 kinds"
+        SolverError, match=r"nodes: expected one pool, or machines whose resources .* got 2 kinds"
     ):
         solve(two, "baa")
 

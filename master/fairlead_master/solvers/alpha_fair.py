@@ -18,6 +18,7 @@ from typing import Final
 
 from fairlead_master.allocation.multipliers.satiation import Satiation, Wish, satiate
 from fairlead_master.solvers import max_min
+from fairlead_master.solvers.discrete import solve_live
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 
 ALPHA_MIN: Final = 0.1
@@ -49,6 +50,16 @@ def solve(problem: Problem, policy: str) -> Solution:
     return maximise(problem, policy, alpha, by_tasks=kind == "alpha-tasks")
 
 
+def solve_discrete(problem: Problem, policy: str) -> Solution:
+    """Whole tasks by the live policy; in the limit ``inf`` by that of the max-min policy that it is.
+
+    Raises:
+        SolverError: as ``discrete.solve_live`` does.
+    """
+    limit = {"alpha:inf": "drf", "alpha-tasks:inf": "max-min"}.get(policy)
+    return solve_live(problem, limit or policy)
+
+
 def maximise(problem: Problem, policy: str, alpha: float, *, by_tasks: bool) -> Solution:
     """The allocation that maximises the utilities above, of tasks or of dominant shares, on one pool.
 
@@ -59,9 +70,10 @@ def maximise(problem: Problem, policy: str, alpha: float, *, by_tasks: bool) -> 
     Raises:
         SolverError: the machines are of different kinds, or the answer cannot be certified.
     """
-    if len(problem.nodes) > 1:
+    if not problem.is_one_pool:
         raise SolverError(
-            f"nodes: expected one pool, or machines of one kind, under {policy}, got {len(problem.nodes)} kinds"
+            f"nodes: expected one pool, or machines whose resources stand in one proportion, under {policy}, got "
+            f"{len(problem.nodes)} kinds; whole tasks may be on any machines"
         )
     rows = [problem.share(user) for user in problem.users]
     # In units of y: one task, or as many as make up the whole of the dominant resource.

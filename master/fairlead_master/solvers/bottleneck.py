@@ -28,7 +28,7 @@ from typing import Final
 from fairlead_master.allocation.multipliers.satiation import Satiation, Wish, satiate
 from fairlead_master.solvers.complaints import entitlements, verify
 from fairlead_master.solvers.discrete import TASKS_MAX, solve_live
-from fairlead_master.solvers.problem import Amounts, Nodes, Problem, Solution, SolverError
+from fairlead_master.solvers.problem import Amounts, Problem, Solution, SolverError
 
 _ATTEMPTS: Final = ((1.0, 200), (0.2, 400), (0.03, 2_000))
 """The longest step and how many of them. Of random problems the first attempt solves all but one in a few hundred, in ten
@@ -54,10 +54,10 @@ def solve(problem: Problem) -> Solution:
         SolverError: entitlements to some resource add up to more than there is; machines of several kinds; or no
             equilibrium was found, which is possible only with entitlements that differ by resource.
     """
-    if not _is_one_pool(problem.nodes):
+    if not problem.is_one_pool:
         raise SolverError(
-            "nodes: expected machines whose resources stand in one proportion under bbf, where tasks are fluid; "
-            "got several kinds"
+            "nodes: expected one pool, or machines whose resources stand in one proportion, under bbf, got "
+            f"{len(problem.nodes)} kinds; whole tasks may be on any machines"
         )
     hungry = [place for place, user in enumerate(problem.users) if user.max_tasks > 0]
     owned = _completed(entitlements(problem))
@@ -163,9 +163,3 @@ def _completed(shares: Sequence[Amounts]) -> list[Amounts]:
         total = sum(column)
         columns.append([part / total if total else 1.0 / len(column) for part in column])
     return list(zip(*columns, strict=True))
-
-
-def _is_one_pool(nodes: Sequence[Nodes]) -> bool:
-    """Whether fluid tasks on these machines are as on one that is as large as all: resources stand in one proportion."""
-    ratios = {tuple([round(part / max(kind.capacity), 9) for part in kind.capacity]) for kind in nodes}
-    return len(ratios) <= 1

@@ -18,7 +18,7 @@ from math import floor, inf
 from typing import Final
 
 from fairlead_master.solvers.bottleneck_groups import GOALS, Goal, Group, bottleneck, levels
-from fairlead_master.solvers.discrete import solve_live
+from fairlead_master.solvers.discrete import TASKS_MAX, solve_live
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 
 _FULL: Final = 1e-9
@@ -56,8 +56,19 @@ def solve_discrete(problem: Problem, policy: str) -> Solution:
     """
     if problem.nodes:
         return solve_live(problem, policy)
-    tasks = round_to_whole(problem, allocate(problem, goals_of(policy)))
-    return Solution(tasks=tuple(map(float, tasks)))
+    fluid = allocate(problem, goals_of(policy))
+    if sum(fluid) > TASKS_MAX:
+        raise SolverError(
+            f"users: expected at most {TASKS_MAX} tasks in all where tasks are whole, got more; fluid tasks have no limit"
+        )
+    tasks = round_to_whole(problem, fluid)
+    names = [user.name for user in problem.users]
+    # Algorithm 1 serves in two passes: what is left of everybody's tasks when rounded down, then what is rounded up.
+    down = [min(count, _rounded_down(part)) for count, part in zip(tasks, fluid, strict=True)]
+    up = [place for place, count in enumerate(tasks) if count > down[place]]
+    up.sort(key=lambda place: down[place] - fluid[place])
+    steps = [name for name, count in zip(names, down, strict=True) for _ in range(count)]
+    return Solution(tasks=tuple(tasks), steps=(*steps, *(names[place] for place in up)))
 
 
 def allocate(problem: Problem, goals: Sequence[Goal], *, guarantee: float = 1.0) -> list[float]:
@@ -110,7 +121,7 @@ def round_to_whole(problem: Problem, tasks: Sequence[float]) -> list[int]:
         SolverError: machines of more than one kind.
     """
     claims = _claims(problem)
-    whole = [floor(count + _WHOLE) for count in tasks]
+    whole = [_rounded_down(count) for count in tasks]
     free = [1.0] * len(problem.resources)
     _take(free, claims, whole)
     fraction = {claim.place: tasks[claim.place] - whole[claim.place] for claim in claims}
@@ -197,16 +208,21 @@ class _Claim:
 
 
 def _claims(problem: Problem) -> list[_Claim]:
-    if len(problem.nodes) > 1:
+    if not problem.is_one_pool:
         raise SolverError(
-            f"nodes: expected one pool, or machines of one kind, under baa, got {len(problem.nodes)} kinds: "
-            "a bottleneck is a resource of the whole pool"
+            "nodes: expected one pool, or machines whose resources stand in one proportion, under baa, got "
+            f"{len(problem.nodes)} kinds: a bottleneck is a resource of the whole pool; whole tasks may be on any machines"
         )
     claims = []
     for place, user in enumerate(problem.users):
         share = problem.share(user)
         claims.append(_Claim(place, user.weight, share, bottleneck(share), user.max_tasks))
     return claims
+
+
+def _rounded_down(tasks: float) -> int:
+    """The whole tasks in a fluid number of them."""
+    return floor(tasks + _WHOLE)
 
 
 def _grouped(claims: Iterable[_Claim], heights: Mapping[int, float], floor_level: float) -> dict[int, Group]:

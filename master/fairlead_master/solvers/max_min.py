@@ -1,6 +1,6 @@
 """The max-min family and ``fifo`` on fluid tasks: ``drf``, ``asset``, ``max-min``, ``max-min:RES``, ``slots:K``, ``fifo``.
 
-Tasks may be split at will, over machines as well, so that machines of one kind are one pool.
+Tasks may be split at will, over machines as well, so that machines of one kind, or in one proportion, are one pool.
 """
 
 from fairlead_master.solvers.machine_filling import fill_machines
@@ -19,9 +19,9 @@ def solve(problem: Problem, policy: str) -> Solution:
         SolverError: no such policy, its resource is not of the problem, or there are too many users times kinds of nodes.
     """
     tiers = tiers_of(problem, policy)
-    if len({nodes.capacity for nodes in problem.nodes}) > 1:
-        return Solution(tasks=tuple(fill_machines(problem, tiers)))
-    return Solution(tasks=tuple(fill(shares(problem), problem.users, tiers)))
+    if problem.is_one_pool:
+        return Solution(tasks=tuple(fill(shares(problem), problem.users, tiers)))
+    return Solution(tasks=tuple(fill_machines(problem, tiers)))
 
 
 def solve_slots(problem: Problem, policy: str) -> Solution:

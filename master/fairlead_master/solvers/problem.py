@@ -3,6 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Final
+
+_PROPORTION: Final = 1e-9
+"""Relative: resources of machines stand in one proportion if they do so but for this, which rounding may amount to."""
 
 Amounts = tuple[float, ...]
 """One finite number >= 0 per resource, in the order of ``Problem.resources``; in the unit of the capacity."""
@@ -52,6 +56,20 @@ class Problem:
     """Empty: everything is one pool."""
     entitlements: tuple[Amounts, ...] | None = None
     """One per user, per resource a fraction of the capacity, for ``bbf``; None: by weight."""
+
+    @property
+    def is_one_pool(self) -> bool:
+        """Whether tasks that may be split fare as on one pool of everything.
+
+        They do where there are no machines, or the resources of every kind stand in the proportion of the capacity.
+        """
+        for nodes in self.nodes:
+            parts = [
+                amount / total for amount, total in zip(nodes.capacity, self.capacity, strict=True) if total
+            ]
+            if parts and max(parts) - min(parts) > _PROPORTION * max(parts):
+                return False
+        return True
 
     def share(self, user: User) -> Amounts:
         """The fraction of each capacity that one task of the user takes (a_ij of paper 000); 0 where there is none."""

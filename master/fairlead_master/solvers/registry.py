@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from fairlead_master.allocation.api import AllocationError
+from fairlead_master.allocation.policies import bbf
 from fairlead_master.solvers import (
     alpha_fair,
     bottleneck,
@@ -30,6 +32,19 @@ class _Kind:
     """By the live policy of that name, where it has no better answer of its own."""
 
 
+def _without_window(answer: Callable[[Problem], Solution]) -> Solve:
+    """``bbf:SECONDS`` is ``bbf`` where nothing changes with time; only its argument is checked."""
+
+    def solve_at_rest(problem: Problem, policy: str) -> Solution:
+        try:
+            bbf.parse(policy.partition(":")[2])
+        except AllocationError as error:
+            raise SolverError(str(error)) from None
+        return answer(problem)
+
+    return solve_at_rest
+
+
 _KINDS: Final[Mapping[str, _Kind]] = {
     "".join(kind.shown.partition(":")[:2]): kind
     for kind in (
@@ -41,13 +56,14 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("fifo", max_min.solve),
         _Kind("pf", proportional.solve),
         _Kind("ceei", proportional.solve),
-        _Kind("alpha:A", alpha_fair.solve),
-        _Kind("alpha-tasks:A", alpha_fair.solve),
+        _Kind("alpha:A", alpha_fair.solve, alpha_fair.solve_discrete),
+        _Kind("alpha-tasks:A", alpha_fair.solve, alpha_fair.solve_discrete),
         _Kind(
             "bbf",
             lambda problem, _: bottleneck.solve(problem),
             lambda problem, _: bottleneck.solve_discrete(problem),
         ),
+        _Kind("bbf:SECONDS", _without_window(bottleneck.solve), _without_window(bottleneck.solve_discrete)),
         _Kind("utilization", lambda problem, _: utilization.solve(problem)),
         _Kind("baa", bottleneck_aware.solve, bottleneck_aware.solve_discrete),
         _Kind("baa:OBJECTIVE", bottleneck_aware.solve, bottleneck_aware.solve_discrete),
@@ -55,8 +71,8 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 }
 """Word, with a colon if an argument follows, to kind."""
 
-NAMES: Final = tuple(kind.shown for kind in _KINDS.values())
-"""As shown to people; K and A stand for numbers, RES for a resource of the problem, OBJECTIVE for tasks, min or utilization."""
+NAMES: Final = tuple(kind.shown for kind in _KINDS.values() if kind.shown != "bbf:SECONDS")
+"""As shown to people, one of each that answers differently; K and A stand for numbers, RES for a resource of the problem, OBJECTIVE for tasks, min or utilization."""
 
 
 def solve(problem: Problem, policy: str, *, discrete: bool = False) -> Solution:
