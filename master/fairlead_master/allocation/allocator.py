@@ -161,9 +161,9 @@ class Allocator:
         self._search.shrank(agent)
         self._facts_changed()
 
-    def release(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector) -> None:
-        """A task that held ``vector`` is over."""
-        self._give_back(self._hierarchy.frameworks[framework_id], self._agents[agent_id], vector, 1)
+    def release(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector, tasks: int = 1) -> None:
+        """Tasks that held ``vector`` each are over."""
+        self._give_back(self._hierarchy.frameworks[framework_id], self._agents[agent_id], vector, tasks)
 
     def settle(
         self,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fairlead_proto.resources import Vector
+from fairlead_proto.tasks import Constraint
 
 NOBODY = "nobody"
 """The owner of rows that name none."""
@@ -33,6 +34,10 @@ class Bundle:
     submit_ms: int
     duration_ms: int
     """How long each task runs."""
+    constraints: tuple[Constraint, ...] = ()
+    """On the attributes of the hosts it may run on; all must hold."""
+    is_gang: bool = False
+    """Whether its tasks start together or not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

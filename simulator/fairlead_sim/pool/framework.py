@@ -1,0 +1,100 @@
+"""A framework as a queue: the tasks it waits to run, by class, and the gangs it is collecting places for."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fairlead_proto.ids import ClassId, FrameworkId, Role
+from fairlead_proto.resources import Vector
+from fairlead_proto.tasks import Constraint, DemandClass
+from fairlead_sim.workloads.workload import Bundle, Job
+
+Kind = tuple[Vector, tuple[Constraint, ...]]
+"""What a class of tasks is told apart by."""
+
+
+@dataclass(slots=True, eq=False)
+class ActiveJob:
+    """A job under way."""
+
+    job: Job
+    stages: list[tuple[Bundle, ...]]
+    stage: int = 0
+    left: int = 0
+    """Tasks of the stage that are not over."""
+    ready_ms: int = 0
+    """When the stage began."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """Tasks of a bundle that have not started."""
+
+    job: ActiveJob
+    bundle: Bundle
+    tasks: int
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """The tasks of one class that wait, in the order in which they became ready."""
+
+    class_id: ClassId
+    unit: Vector
+    constraints: tuple[Constraint, ...]
+    is_gang: bool
+    waiting: deque[Waiting] = field(default_factory=deque)
+    tasks: int = 0
+
+
+class PoolFramework:
+    """One framework and its work."""
+
+    def __init__(self, framework_id: FrameworkId, role: Role) -> None:
+        self.framework_id = framework_id
+        self.role = role
+        self.jobs = 0
+        """Under way."""
+        self.queues: dict[ClassId, Queue] = {}
+        """Those in which something waits, in the order in which they began to."""
+        self._class_ids: dict[Kind, ClassId] = {}
+        self._gangs = 0
+
+    def enqueue(self, job: ActiveJob, bundle: Bundle) -> None:
+        """The tasks of a bundle are ready to start."""
+        if bundle.is_gang and bundle.tasks > 1:
+            self._gangs += 1
+            class_id = ClassId(f"gang-{self._gangs}")
+        else:
+            kind = (bundle.unit, bundle.constraints)
+            class_id = self._class_ids.setdefault(kind, ClassId(str(len(self._class_ids))))
+        queue = self.queues.get(class_id)
+        if queue is None:
+            is_gang = bundle.is_gang and bundle.tasks > 1
+            queue = self.queues[class_id] = Queue(class_id, bundle.unit, bundle.constraints, is_gang)
+        queue.waiting.append(Waiting(job, bundle, bundle.tasks))
+        queue.tasks += bundle.tasks
+
+    def take(self, class_id: ClassId, units: int) -> Iterator[tuple[Waiting, int]]:
+        """So many tasks of a class, those that wait longest first: in portions of one bundle each."""
+        queue = self.queues[class_id]
+        queue.tasks -= units
+        while units:
+            first = queue.waiting[0]
+            taken = min(units, first.tasks)
+            first.tasks -= taken
+            units -= taken
+            if not first.tasks:
+                queue.waiting.popleft()
+            yield first, taken
+        if not queue.tasks:
+            del self.queues[class_id]
+
+    def demand(self) -> list[DemandClass]:
+        """What it wants, all of it, as it tells a master."""
+        return [
+            DemandClass(
+                class_id=queue.class_id, unit=queue.unit, units=queue.tasks, constraints=queue.constraints
+            )
+            for queue in self.queues.values()
+        ]

@@ -1,0 +1,265 @@
+"""A cluster of which only the decisions are real: who is served next, and where.
+
+The allocator is the one of the live master, with its policy, placement, reservations and filters. A framework takes every
+offer at once, a task starts the moment it is granted and ends when its time is over; there are no messages, no processes
+and nothing fails. Everything that happens in one millisecond happens before the cycle that follows it, so that the order
+within a millisecond decides nothing but ties.
+
+A *gang* collects places as a framework does that must have all of its tasks at once: places offered to it are held, and
+count as its own, until there are enough. If that takes longer than its patience it gives all of them back and wants none
+for a time that is drawn, from twice as long a span at each attempt, so that two gangs which hold half of the cluster each
+do not wait for ever.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+from fairlead_master.allocation.allocator import Allocator
+from fairlead_master.allocation.api import AllocationError, AllocationSettings, Grant
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
+from fairlead_proto.resources import ResourceKinds
+from fairlead_sim.engine import Alarm, Engine, Occurrence
+from fairlead_sim.pool.framework import ActiveJob, Kind, PoolFramework
+from fairlead_sim.pool.hosts import CrowdedHost, Slowdown
+from fairlead_sim.watching import Batch, Watcher
+from fairlead_sim.workloads.node import Node
+from fairlead_sim.workloads.workload import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOptions:
+    """What a model of frameworks and hosts leaves open."""
+
+    role_of: Callable[[Job], str] = lambda job: job.user
+    """On whose shares a job counts. Jobs of one role are one framework."""
+    forgets_idle: bool = False
+    """Whether a framework without work leaves, as those do that run one job each; otherwise it stays, as a person's does."""
+    gang_patience_ms: int = 60_000
+    """How long a gang may hold places that are not enough; its first pause is at most as long."""
+    slowdown: Slowdown = field(default_factory=Slowdown)
+    """Where the policy promises more than there is."""
+
+
+@dataclass(slots=True, eq=False)
+class _Gang:
+    """The places a gang has collected."""
+
+    grants: list[Grant] = field(default_factory=list)
+    units: int = 0
+    attempts: int = 0
+    patience: Occurrence | None = None
+
+
+class Pool:
+    """Hosts, frameworks with their work, and the allocator between them, on virtual time."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        nodes: Sequence[Node],
+        watcher: Watcher,
+        *,
+        settings: AllocationSettings | None = None,
+        options: PoolOptions | None = None,
+    ) -> None:
+        """All nodes are there from the start.
+
+        Raises:
+            AllocationError: a setting is not known, or there are no nodes, or two of one name.
+        """
+        if not nodes:
+            raise AllocationError("nodes: expected at least one, got none")
+        self.engine = engine
+        self.allocator = Allocator(ResourceKinds(), settings)
+        self.events = 0
+        """Tasks started plus tasks ended."""
+        self._watcher = watcher
+        self._options = options or PoolOptions()
+        self._frameworks: dict[FrameworkId, PoolFramework] = {}
+        self._by_role: dict[str, PoolFramework] = {}
+        self._told: dict[FrameworkId, PoolFramework] = {}
+        """Those whose demand has changed since the last cycle."""
+        self._gangs: dict[tuple[FrameworkId, ClassId], _Gang] = {}
+        self._numbers = count()
+        self._is_cycle_due = False
+        self._deadline = Alarm(engine, self._cycle)
+        self._infeasible: dict[Kind, str] = {}
+        self._watches_time = self.allocator.watches_time
+        self._crowded: dict[str, CrowdedHost] = {}
+        for node in nodes:
+            self._add_node(node)
+
+    def feed(self, jobs: Iterable[Job], *, origin_ms: int = 0) -> None:
+        """Let these jobs arrive, each ``submit_ms - origin_ms`` after now; they are in order of arrival, and taken one by one."""
+        self._await_next(iter(jobs), self.engine.now_ms - origin_ms)
+
+    def run(self) -> None:
+        """Let everything happen, until nothing more does."""
+        while self.engine.advance():
+            pass
+
+    @property
+    def unfinished(self) -> int:
+        """Jobs that have arrived and not finished."""
+        return sum(framework.jobs for framework in self._frameworks.values())
+
+    def _add_node(self, node: Node) -> None:
+        agent_id = AgentId(node.name)
+        if node.name in self._crowded:
+            raise AllocationError(f"nodes: expected each name once, got {node.name!r} twice")
+        attributes = {"hostname": node.name, "agent_id": node.name, **node.attributes}
+        self.allocator.add_agent(agent_id, node.total, attributes)
+        self.allocator.set_agent_active(agent_id, active=True)
+        self._crowded[node.name] = CrowdedHost(self.engine, node.total, self._options.slowdown)
+
+    def _await_next(self, jobs: Iterator[Job], start_ms: int) -> None:
+        job = next(jobs, None)
+        if job is not None:
+            self.engine.at(start_ms + job.submit_ms, partial(self._arrive, job, jobs, start_ms))
+
+    def _arrive(self, job: Job, others: Iterator[Job], start_ms: int) -> None:
+        self._await_next(others, start_ms)
+        now_ms = self.engine.now_ms
+        for bundle in job.bundles:
+            why = self._why_infeasible((bundle.unit, bundle.constraints))
+            if why:
+                self._watcher.refused(job, bundle, why, now_ms)
+                return
+        self._watcher.arrived(job, now_ms)
+        framework = self._framework_of(job)
+        framework.jobs += 1
+        self._open_stage(framework, ActiveJob(job, job.stages()))
+
+    def _why_infeasible(self, kind: Kind) -> str:
+        """Why no node could ever hold such a task; empty if one could."""
+        why = self._infeasible.get(kind)
+        if why is None:
+            found = self.allocator.feasibility(*kind)
+            why = self._infeasible[kind] = "" if found is None else str(found)
+        return why
+
+    def _framework_of(self, job: Job) -> PoolFramework:
+        name = self._options.role_of(job)
+        framework = self._by_role.get(name)
+        if framework is None:
+            framework = PoolFramework(FrameworkId(f"{next(self._numbers)}"), Role(name))
+            self._by_role[name] = self._frameworks[framework.framework_id] = framework
+            self._tell_time()
+            self.allocator.add_framework(framework.framework_id, framework.role)
+        return framework
+
+    def _open_stage(self, framework: PoolFramework, active: ActiveJob) -> None:
+        bundles = active.stages[active.stage]
+        active.ready_ms = self.engine.now_ms
+        active.left = sum(bundle.tasks for bundle in bundles)
+        for bundle in bundles:
+            framework.enqueue(active, bundle)
+        self._told[framework.framework_id] = framework
+        self._plan_cycle()
+
+    def _plan_cycle(self) -> None:
+        """Decide after everything else of this millisecond."""
+        if not self._is_cycle_due:
+            self._is_cycle_due = True
+            self.engine.after(0, self._cycle)
+
+    def _tell_time(self) -> None:
+        if self._watches_time:
+            self.allocator.advance(self.engine.now_ms)
+
+    def _cycle(self) -> None:
+        self._is_cycle_due = False
+        now_ms = self.engine.now_ms
+        allocator = self.allocator
+        self._tell_time()
+        for framework in self._told.values():
+            if framework.framework_id in self._frameworks:
+                allocator.set_demand(framework.framework_id, framework.demand(), now_ms)
+        self._told.clear()
+        for grant in allocator.cycle(now_ms):
+            self._take(grant)
+        if allocator.needs_cycle:
+            self._plan_cycle()
+        self._deadline.move(allocator.next_deadline_ms())
+
+    def _take(self, grant: Grant) -> None:
+        framework = self._frameworks[grant.framework_id]
+        if framework.queues[grant.class_id].is_gang:
+            self._collect(framework, grant)
+        else:
+            self._launch(framework, grant)
+
+    def _launch(self, framework: PoolFramework, grant: Grant) -> None:
+        unit, units = grant.unit, grant.units
+        self.allocator.settle(
+            framework.framework_id, grant.agent_id, grant.class_id, unit, units, [unit] * units
+        )
+        self.events += units
+        now_ms = self.engine.now_ms
+        for waiting, taken in framework.take(grant.class_id, units):
+            batch = Batch(
+                job=waiting.job.job,
+                bundle=waiting.bundle,
+                units=taken,
+                host=grant.agent_id,
+                ready_ms=waiting.job.ready_ms,
+                started_ms=now_ms,
+            )
+            self._watcher.started(batch)
+            end = partial(self._end, batch, framework, waiting.job)
+            if self.allocator.allows_overcommit:
+                self._crowded[grant.agent_id].start(batch, end)
+            else:
+                self.engine.at(now_ms + waiting.bundle.duration_ms, end)
+
+    def _collect(self, framework: PoolFramework, grant: Grant) -> None:
+        """A gang was offered places: it begins if these are the last, and holds them otherwise."""
+        name = (framework.framework_id, grant.class_id)
+        gang = self._gangs.setdefault(name, _Gang())
+        gang.grants.append(grant)
+        gang.units += grant.units
+        if gang.units == framework.queues[grant.class_id].tasks:
+            if gang.patience is not None:
+                gang.patience.cancel()
+            del self._gangs[name]
+            for held in gang.grants:
+                self._launch(framework, held)
+        elif gang.patience is None:
+            gang.patience = self.engine.after(
+                self._options.gang_patience_ms, partial(self._give_up, framework, grant.class_id)
+            )
+
+    def _give_up(self, framework: PoolFramework, class_id: ClassId) -> None:
+        """A gang has held places for too long: it gives them back and pauses."""
+        gang = self._gangs[framework.framework_id, class_id]
+        # Drawn, as two that gave up together would otherwise come back together.
+        pause_ms = self.engine.random.randint(1, self._options.gang_patience_ms << min(gang.attempts, 10))
+        self._tell_time()
+        for held in gang.grants:
+            self.allocator.take_back(framework.framework_id, held.agent_id, class_id, held.unit, held.units)
+        self.allocator.refuse(framework.framework_id, class_id, None, self.engine.now_ms + pause_ms)
+        self._gangs[framework.framework_id, class_id] = _Gang(attempts=gang.attempts + 1)
+        self._plan_cycle()
+
+    def _end(self, batch: Batch, framework: PoolFramework, active: ActiveJob) -> None:
+        self._tell_time()
+        self.allocator.release(framework.framework_id, AgentId(batch.host), batch.bundle.unit, batch.units)
+        self.events += batch.units
+        self._watcher.ended(batch, self.engine.now_ms)
+        active.left -= batch.units
+        if not active.left:
+            self._close_stage(framework, active)
+        self._plan_cycle()
+
+    def _close_stage(self, framework: PoolFramework, active: ActiveJob) -> None:
+        active.stage += 1
+        if active.stage < len(active.stages):
+            self._open_stage(framework, active)
+            return
+        self._watcher.finished(active.job, self.engine.now_ms)
+        framework.jobs -= 1
+        if not framework.jobs and self._options.forgets_idle:
+            self.allocator.remove_framework(framework.framework_id)
+            del self._frameworks[framework.framework_id], self._by_role[framework.role]

@@ -1,0 +1,221 @@
+"""Cases small enough to be followed with a pencil."""
+
+from random import Random
+
+import pytest
+
+from fairlead_master.allocation.api import AllocationError, AllocationSettings
+from fairlead_proto.tasks import Constraint, Operator
+from fairlead_sim.engine import Engine
+from fairlead_sim.pool.hosts import Slowdown
+from fairlead_sim.pool.simulation import Pool, PoolOptions
+from fairlead_sim.watching import Batch
+from fairlead_sim.workloads.node import Node
+from fairlead_sim.workloads.workload import Bundle, Job
+from tests.simulator.workload_builders import GIB
+
+NODE = (9000, 18 * GIB, 0, 0)
+
+
+class Diary:
+    """Everything a watcher is told, as lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def arrived(self, job: Job, now_ms: int) -> None:
+        self.lines.append(f"{now_ms} {job.job_id} arrives")
+
+    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:
+        self.lines.append(f"{now_ms} {job.job_id} is refused")
+        assert why
+
+    def started(self, batch: Batch) -> None:
+        self.lines.append(f"{batch.started_ms} {batch.job.job_id} starts {batch.units} on {batch.host}")
+
+    def ended(self, batch: Batch, now_ms: int) -> None:
+        self.lines.append(f"{now_ms} {batch.job.job_id} ends {batch.units}")
+
+    def finished(self, job: Job, now_ms: int) -> None:
+        self.lines.append(f"{now_ms} {job.job_id} is done")
+
+    def of(self, word: str) -> list[str]:
+        return [line for line in self.lines if f" {word} " in f"{line} "]
+
+
+def a_job(job_id: str, *bundles: Bundle, user: str = "", submit_ms: int = 0) -> Job:
+    return Job(job_id=job_id, user=user or job_id, submit_ms=submit_ms, bundles=bundles)
+
+
+def some_tasks(
+    tasks: int,
+    cpus: float,
+    mem_gib: float,
+    duration_ms: int = 1000,
+    *,
+    stage: int = 0,
+    is_gang: bool = False,
+    constraints: tuple[Constraint, ...] = (),
+) -> Bundle:
+    return Bundle(
+        job_id="",
+        user="",
+        stage=stage,
+        tasks=tasks,
+        unit=(round(cpus * 1000), round(mem_gib * GIB), 0, 0),
+        submit_ms=0,
+        duration_ms=duration_ms,
+        is_gang=is_gang,
+        constraints=constraints,
+    )
+
+
+def simulate(
+    jobs: list[Job],
+    nodes: list[Node] | None = None,
+    policy: str = "drf",
+    options: PoolOptions | None = None,
+) -> Diary:
+    diary = Diary()
+    pool = Pool(
+        Engine(Random(1), now_ms=0),
+        nodes or [Node(name="n", total=NODE)],
+        diary,
+        settings=AllocationSettings(policy=policy),
+        options=options,
+    )
+    pool.feed(jobs)
+    pool.run()
+    pool.allocator.check()
+    return diary
+
+
+def test_the_example_of_drf_is_served_three_and_two_tasks_at_once() -> None:
+    """Paper 001, section 4.1: A's tasks <1 CPU, 4 GB>, B's <3 CPU, 1 GB>."""
+    diary = simulate([a_job("A", some_tasks(5, 1, 4)), a_job("B", some_tasks(5, 3, 1))])
+
+    assert [line for line in diary.of("starts") if line.startswith("0 ")] == [
+        "0 A starts 3 on n",
+        "0 B starts 2 on n",
+    ]
+    assert diary.lines[-1] == "3000 B is done"
+
+
+def test_a_stage_begins_when_the_one_before_is_over() -> None:
+    diary = simulate([a_job("J", some_tasks(2, 1, 1, 500), some_tasks(1, 1, 1, 700, stage=3))])
+
+    assert diary.lines == [
+        "0 J arrives", "0 J starts 2 on n", "500 J ends 2", "500 J starts 1 on n", "1200 J ends 1", "1200 J is done",
+    ]  # fmt: skip
+
+
+def test_tasks_that_fit_no_node_are_refused_with_their_job_and_hold_up_nobody() -> None:
+    diary = simulate(
+        [a_job("big", some_tasks(1, 1, 1), some_tasks(1, 10, 1)), a_job("small", some_tasks(1, 9, 1))]
+    )
+
+    assert diary.lines == ["0 big is refused", "0 small arrives", "0 small starts 1 on n", "1000 small ends 1", "1000 small is done"]  # fmt: skip
+
+
+def test_constraints_choose_the_node() -> None:
+    nodes = [Node(name="a", total=NODE), Node(name="b", total=NODE, attributes={"model": "T4"})]
+    wanted = (Constraint("model", Operator.EQUALS, ("T4", "P100")),)
+
+    diary = simulate([a_job("J", some_tasks(2, 9, 1, constraints=wanted))], nodes)
+
+    assert diary.of("starts") == ["0 J starts 1 on b", "1000 J starts 1 on b"]
+
+
+def test_a_gang_starts_when_it_has_all_its_places() -> None:
+    jobs = [a_job("first", some_tasks(1, 6, 1, 400)), a_job("gang", some_tasks(3, 3, 1, is_gang=True))]
+
+    diary = simulate(jobs)
+
+    assert diary.of("gang")[1:] == [
+        "400 gang starts 1 on n", "400 gang starts 2 on n", "1400 gang ends 1", "1400 gang ends 2", "1400 gang is done",
+    ]  # fmt: skip
+
+
+def test_two_gangs_that_hold_half_of_the_cluster_each_do_not_wait_for_ever() -> None:
+    jobs = [a_job("a", some_tasks(2, 5, 1, is_gang=True)), a_job("b", some_tasks(2, 5, 1, is_gang=True))]
+    nodes = [Node(name="n", total=NODE), Node(name="m", total=NODE)]
+
+    diary = simulate(jobs, nodes, options=PoolOptions(gang_patience_ms=100))
+
+    assert len([line for line in diary.lines if line.endswith("is done")]) == 2
+    assert not [line for line in diary.of("starts") if line.startswith("0 ")], "both wait at first"
+
+
+def test_slots_crowd_a_host_and_crowded_tasks_are_slow() -> None:
+    """Two tasks of 9 GiB where 12 are: thrice the normal time at 1 / (1 + 4 x 0.5), until one is alone."""
+    node = Node(name="n", total=(8000, 12 * GIB, 0, 0))
+    jobs = [a_job("a", some_tasks(1, 1, 9, 1000)), a_job("b", some_tasks(1, 1, 9, 2000))]
+
+    diary = simulate(jobs, [node], "slots:2", PoolOptions(slowdown=Slowdown(memory=4.0)))
+
+    assert [line for line in diary.lines if line.endswith("is done")] == ["3000 a is done", "4000 b is done"]
+
+
+def test_cpus_promised_twice_are_shared() -> None:
+    node = Node(name="n", total=(4000, 12 * GIB, 0, 0))
+
+    diary = simulate([a_job("a", some_tasks(2, 4, 1, 1000))], [node], "slots:2")
+
+    assert diary.lines[-1] == "2000 a is done"
+
+
+@pytest.mark.parametrize("memory", [0.0, 1.0, 50.0])
+def test_nothing_is_slow_that_is_not_promised_twice(memory: float) -> None:
+    slowdown = Slowdown(memory=memory)
+
+    assert slowdown.speed((4000, 12, 0, 0), (4000, 12, 0, 0)) == 1.0
+    assert 0 < slowdown.speed((8000, 24, 0, 0), (4000, 12, 0, 0)) <= 0.5
+    assert 0 < slowdown.speed((0, 24, 0, 0), (4000, 0, 0, 0)) <= 1
+
+
+def test_frameworks_of_one_job_each_leave_when_it_is_done() -> None:
+    jobs = [a_job(str(number), some_tasks(1, 9, 1), user="all", submit_ms=number) for number in range(5)]
+    diary = Diary()
+    pool = Pool(
+        Engine(Random(1), now_ms=0),
+        [Node(name="n", total=NODE)],
+        diary,
+        options=PoolOptions(role_of=lambda job: job.job_id, forgets_idle=True),
+    )
+
+    pool.feed(jobs)
+    pool.run()
+
+    assert [line for line in diary.lines if line.endswith("is done")] == [
+        f"{(number + 1) * 1000} {number} is done" for number in range(5)
+    ]
+    assert not pool.unfinished
+    assert not pool.allocator.role_report()
+
+
+@pytest.mark.parametrize("policy", ["drf", "pf", "asset", "slots:2", "fifo", "max-min:cpus", "bbf", "baa"])
+def test_whatever_the_policy_all_work_is_done_and_a_run_repeats_itself(policy: str) -> None:
+    dice = Random(7)
+    jobs = [
+        a_job(
+            f"j{number}",
+            some_tasks(dice.randint(1, 9), dice.randint(1, 4), dice.randint(1, 9), dice.randint(1, 3000)),
+            some_tasks(dice.randint(1, 3), 1, 1, 100, stage=1),
+            user=f"u{dice.randint(0, 4)}",
+            submit_ms=number * 100,
+        )
+        for number in range(60)
+    ]
+    nodes = [Node(name=f"n{number}", total=NODE) for number in range(3)]
+
+    diary = simulate(jobs, nodes, policy)
+
+    assert len([line for line in diary.lines if line.endswith("is done")]) == len(jobs)
+    assert simulate(jobs, nodes, policy).lines == diary.lines
+
+
+def test_a_cluster_without_nodes_or_with_two_of_one_name_is_refused() -> None:
+    with pytest.raises(AllocationError, match="nodes: expected at least one, got none"):
+        Pool(Engine(Random(1)), [], Diary())
+    with pytest.raises(AllocationError, match="nodes: expected each name once, got 'n' twice"):
+        Pool(Engine(Random(1)), [Node(name="n", total=NODE)] * 2, Diary())
