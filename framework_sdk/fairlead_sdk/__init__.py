@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fairlead_sdk.calls import Scope as Scope
     from fairlead_sdk.client import MasterClient as MasterClient
     from fairlead_sdk.constraints import parse_constraint as parse_constraint
+    from fairlead_sdk.demand_classes import demand_class as demand_class
+    from fairlead_sdk.demand_classes import quanta_class as quanta_class
     from fairlead_sdk.errors import Closed as Closed
     from fairlead_sdk.errors import FairleadError as FairleadError
     from fairlead_sdk.errors import FrameworkExpired as FrameworkExpired
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from fairlead_sdk.operator_client import OperatorClient as OperatorClient
     from fairlead_sdk.scheduler import Driver as Driver
     from fairlead_sdk.scheduler import Scheduler as Scheduler
-    from fairlead_sdk.scheduler import demand_class as demand_class
     from fairlead_sdk.scheduler import run_scheduler as run_scheduler
     from fairlead_sdk.task import Progress as Progress
     from fairlead_sdk.task import Task as Task
@@ -57,6 +58,7 @@ _MODULES = {
     "fairlead_sdk.calls": ("Demand", "Scope"),
     "fairlead_sdk.client": ("MasterClient",),
     "fairlead_sdk.constraints": ("parse_constraint",),
+    "fairlead_sdk.demand_classes": ("demand_class", "quanta_class"),
     "fairlead_sdk.errors": (
         "Closed",
         "FairleadError",
@@ -71,7 +73,7 @@ _MODULES = {
     "fairlead_sdk.handles": ("TaskHandle",),
     "fairlead_sdk.matching": ("fitting_tasks",),
     "fairlead_sdk.operator_client": ("OperatorClient",),
-    "fairlead_sdk.scheduler": ("Driver", "Scheduler", "demand_class", "run_scheduler"),
+    "fairlead_sdk.scheduler": ("Driver", "Scheduler", "run_scheduler"),
     "fairlead_sdk.task": ("Progress", "Task", "TaskResult"),
     "fairlead_sdk.transport": ("Transport",),
 }
@@ -111,6 +113,7 @@ __all__ = [
     "fitting_tasks",
     "is_terminal",
     "parse_constraint",
+    "quanta_class",
     "run_scheduler",
 ]
 

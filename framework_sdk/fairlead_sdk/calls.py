@@ -38,6 +38,7 @@ class Demand:
 
     class_id: str
     unit: Amounts
+    """All zeros do not say: then offers are of the master's quantum."""
     units: int
     constraints: tuple[Constraint, ...] = ()
     waiting_task_ids: tuple[str, ...] = ()

@@ -8,15 +8,14 @@ the event loop and must not block it: to compute or to wait, make it async and u
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from fairlead_proto.limits import TASKS_PER_ACCEPT_MAX
-from fairlead_proto.tasks import Constraint, TaskStatus
-from fairlead_sdk.amounts import Number, parse_amounts, parse_duration
+from fairlead_proto.tasks import TaskStatus
+from fairlead_sdk.amounts import parse_duration
 from fairlead_sdk.calls import Demand, Hello, Launch, Scope
 from fairlead_sdk.client import MasterClient
-from fairlead_sdk.constraints import parse_constraints
 from fairlead_sdk.errors import FairleadError
 from fairlead_sdk.events import (
     AcceptItem,
@@ -45,45 +44,6 @@ _T = TypeVar("_T")
 ACKNOWLEDGE_MS_MAX: Final = 10_000
 """How long a report may wait for its callback before it is acknowledged all the same. Agents keep and repeat what is not
 acknowledged; a scheduler that needs longer has the report in its queue, but will not be told again after its own crash."""
-
-
-def demand_class(
-    class_id: str,
-    units: int,
-    *,
-    cpus: Number = 0,
-    mem: Number = 0,
-    gpus: Number = 0,
-    disk: Number = 0,
-    custom: Mapping[str, Number] | None = None,
-    constraints: Iterable[Constraint | str] = (),
-    waiting_task_ids: Sequence[str] = (),
-) -> Demand:
-    """One line of ``Driver.set_demand``: so many units of this size, on agents that meet the constraints.
-
-    Args:
-        class_id: names the class; offers carry it.
-        units: how many are wanted beyond everything accepted before.
-        cpus: of one unit, as in ``Task``, as are the other amounts.
-        mem: of one unit.
-        gpus: of one unit.
-        disk: of one unit.
-        custom: of one unit.
-        constraints: as in ``Task``.
-        waiting_task_ids: some of the tasks behind it (32 are kept), for listings.
-
-    Raises:
-        ValueError: an amount or a constraint cannot be used.
-    """
-    if units < 0:
-        raise ValueError(f"units: expected 0 or more, got {units}")
-    return Demand(
-        class_id=class_id,
-        unit=parse_amounts(cpus=cpus, mem=mem, gpus=gpus, disk=disk, custom=custom or {}),
-        units=units,
-        constraints=parse_constraints(constraints),
-        waiting_task_ids=tuple(waiting_task_ids[:32]),
-    )
 
 
 class Scheduler:
@@ -161,7 +121,7 @@ class Driver:
         return self._client.state.is_outstanding(offer.offer_id)
 
     def set_demand(self, classes: Iterable[Demand]) -> "Answer[None]":
-        """Replace everything that is wanted; see ``demand_class``. No class, no offers.
+        """Replace everything that is wanted; see ``demand_class`` and ``quanta_class``. No class, no offers.
 
         Returns:
             Done when the master took it. Raises ``Infeasible`` or ``Refused`` if it did not: then the earlier demand

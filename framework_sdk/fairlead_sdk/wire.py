@@ -131,7 +131,7 @@ def _write_hello(hello: Hello) -> framework_pb2.Hello:
 def _write_demand(demand: Demand) -> framework_pb2.DemandClass:
     return framework_pb2.DemandClass(
         class_id=demand.class_id,
-        unit=write_amounts(demand.unit),
+        unit=write_amounts(demand.unit) if demand.unit != Amounts() else None,
         units=demand.units,
         constraints=map(write_constraint, demand.constraints),
         waiting_task_ids=demand.waiting_task_ids,

@@ -418,15 +418,14 @@ def read_classes(
 def _read_class(field: str, message: framework_pb2.DemandClass, kinds: ResourceKinds) -> DemandClass:
     if not 0 <= message.units <= limits.UNITS_MAX:
         raise _refuse(f"{field}.units", f"0 to {limits.UNITS_MAX}", message.units)
+    waiting = message.waiting_task_ids[: limits.WAITING_TASKS_MAX]
     demand = DemandClass(
         class_id=ClassId(read_id(f"{field}.class_id", message.class_id)),
-        unit=read_demand(f"{field}.unit", message.unit, kinds),
+        unit=read_demand(f"{field}.unit", message.unit, kinds) if message.HasField("unit") else kinds.zero,
         units=message.units,
         constraints=read_constraints(f"{field}.constraints", message.constraints),
-        waiting_task_ids=tuple(
-            TaskId(read_id(f"{field}.waiting_task_ids", text))
-            for text in message.waiting_task_ids[: limits.WAITING_TASKS_MAX]
-        ),
+        waiting_task_ids=tuple([TaskId(read_id(f"{field}.waiting_task_ids", text)) for text in waiting]),
+        is_declared=message.HasField("unit"),
     )
     if any(amount * demand.units > limits.QUANTITY_MAX for amount in demand.unit):
         raise _refuse(f"{field}.units", "units times the demand to stay below 2^53", message.units)
@@ -437,7 +436,7 @@ def write_class(demand: DemandClass, kinds: ResourceKinds) -> framework_pb2.Dema
     """The message of a demand class."""
     return framework_pb2.DemandClass(
         class_id=demand.class_id,
-        unit=write_resources(demand.unit, kinds),
+        unit=write_resources(demand.unit, kinds) if demand.is_declared else None,
         units=demand.units,
         constraints=[write_constraint(constraint) for constraint in demand.constraints],
         waiting_task_ids=demand.waiting_task_ids[: limits.WAITING_TASKS_MAX],

@@ -74,11 +74,14 @@ class DemandClass:
 
     class_id: ClassId
     unit: Vector
+    """All zeros on its way to the core if no demand is declared; the core puts the quantum in its place."""
     units: int
     """Wanted beyond every accept sent before; 0 or more."""
     constraints: tuple[Constraint, ...] = ()
     waiting_task_ids: tuple[TaskId, ...] = ()
     """Some of the tasks behind it, for listings and explain only."""
+    is_declared: bool = True
+    """Whether the framework said what a task of it needs; else it is offered quanta of what is free."""
 
 
 @value

@@ -160,6 +160,13 @@ def a_class(**changes: object) -> framework_pb2.DemandClass:
     return framework_pb2.DemandClass(**fields)  # type: ignore[arg-type]  # fields are chosen by the test
 
 
+def test_a_class_without_a_demand_says_so() -> None:
+    (demand,) = convert.read_classes("classes", [framework_pb2.DemandClass(class_id="c", units=2)], KINDS)
+
+    assert (demand.is_declared, demand.unit, demand.units) == (False, KINDS.zero, 2)
+    assert not convert.write_class(demand, KINDS).HasField("unit")
+
+
 def a_constraint(attribute: str, operator: int, *values: str) -> types_pb2.Constraint:
     return types_pb2.Constraint(attribute=attribute, operator=operator, values=values)  # type: ignore[arg-type]
 

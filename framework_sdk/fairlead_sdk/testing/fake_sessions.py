@@ -4,7 +4,7 @@ One message of a framework is answered by one message, in order, after everythin
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairlead_proto.convert import InvalidFieldError, read_classes, read_id, read_role, read_task
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
@@ -24,6 +24,9 @@ between a scheduler that declines everything and a master that offers it again."
 
 DECLINE_TTL_MS = 5_000
 """The default of the schema."""
+
+QUANTUM = {"cpus": 100, "mem": 256 * 2**20}
+"""What a framework that declares no demand is offered at a time: a master's default."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +101,10 @@ class FakeSessions:
             self.tell(framework, fake_wire.result(request_id, CallCode.INVALID, detail))
             return
         try:
-            classes = read_classes("classes", message.classes, self._kinds)
+            classes = [
+                demand if demand.is_declared else replace(demand, unit=self._kinds.vector(QUANTUM))
+                for demand in read_classes("classes", message.classes, self._kinds)
+            ]
         except InvalidFieldError as error:
             answer = fake_wire.result(request_id, CallCode.INVALID, str(error), version=framework.version)
             self.tell(framework, answer)

@@ -4,6 +4,8 @@ A framework that loses its session keeps its tasks until its failover timeout; i
 because nobody is there to use them, and come back with the demand it sends when it returns.
 """
 
+from dataclasses import replace
+
 from fairlead_master.allocation.api import Weight
 from fairlead_master.core import offers, tasks
 from fairlead_master.core import settings as bounds
@@ -193,16 +195,17 @@ def demand_set(master: Master, event: DemandSet, now_ms: int) -> None:
         code = CallCode.INVALID
         detail = f"version: expected above {framework.demand_version}, got {event.version}"
     else:
+        classes = tuple([_in_quanta(master, demand) for demand in event.classes])
         infeasible = tuple(
-            verdict for demand in event.classes if (verdict := _infeasible(master, demand)) is not None
+            verdict for demand in classes if (verdict := _infeasible(master, demand)) is not None
         )
         if infeasible:
             code, detail = CallCode.INFEASIBLE, infeasible[0].detail
         else:
             framework.demand_version = event.version
-            framework.demand = {demand.class_id: demand for demand in event.classes}
+            framework.demand = {demand.class_id: demand for demand in classes}
             framework.demand_since_ms = now_ms
-            master.allocator.set_demand(framework.framework_id, event.classes, now_ms)
+            master.allocator.set_demand(framework.framework_id, classes, now_ms)
             master.note("framework", framework.framework_id, "demand")
     master.out.append(
         AnswerCall(
@@ -214,6 +217,15 @@ def demand_set(master: Master, event: DemandSet, now_ms: int) -> None:
             infeasible=infeasible,
         )
     )
+
+
+def _in_quanta(master: Master, demand: DemandClass) -> DemandClass:
+    """The class itself, or one of quanta where the framework did not say what its tasks need."""
+    if demand.is_declared:
+        return demand
+    settings = master.settings
+    quantum = {"cpus": settings.quantum_cpus_milli, "mem": settings.quantum_mem_bytes}
+    return replace(demand, unit=master.kinds.vector(quantum))
 
 
 def _infeasible(master: Master, demand: DemandClass) -> InfeasibleClass | None:

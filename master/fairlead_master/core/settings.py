@@ -37,6 +37,12 @@ class CoreSettings:
     busy_window_ms: int = 16
     """The same once the cluster is busy: a message of one offer costs as much as one of twenty, and where hundreds of
     tasks end each second, nobody notices a hundredth of one."""
+    quantum_cpus_milli: int = 100
+    """With the memory below, what a framework that declares no demand is offered at a time: a tenth of a core, as the
+    clients of bottleneck-based fairness are served a tenth of a second at a time. Smaller costs decisions (a core is
+    ten of them); larger, and what is left of a host is no quantum any more."""
+    quantum_mem_bytes: int = 256 * 2**20
+    """A tenth of the 2 to 4 GiB that hosts have for each core."""
     offer_lease_ms: int = 5_000
     """An offer not answered by then is free again. A scheduler needs milliseconds; seconds forgive a garbage collection
     or a slow network, and bound what a crashed or hoarding framework can hold."""
