@@ -31,6 +31,7 @@ from tests.allocation.builders import (
     served,
     want,
 )
+from tests.allocation.timeline import Timeline
 from tests.papers.problems import a_problem, tasks
 
 PLENTY = 900_000
@@ -292,3 +293,34 @@ def test_theorem_7_bounds_users_and_not_the_distance_to_the_fluid_optimum() -> N
 
     assert registry.solve(problem, "drf", discrete=True).tasks == (10, 10)
     assert tasks(problem, "drf") == {"1": 19, "2": 19}
+
+
+def test_bottleneck_fairness_pays_back_and_is_bounded_over_time_only() -> None:
+    """``bbf`` goes by what was consumed in three seconds. The fluid optimum of two equals is 30 of 60 tasks each.
+
+    Who was away for 0.9 s, within the grace period, then holds up to 55 of them until it has what it missed: paper 004,
+    figure 5, "exclusive access for a short while". Over the whole time both had the same.
+    """
+    timeline = Timeline("bbf", (60, 0, 0, 0))
+    for name in ("red", "blue"):
+        timeline.join(name, (1, 0, 0, 0), length_ms=100)
+    timeline.run_until(10_000)
+    assert {name: client.running for name, client in timeline.clients.items()} == {"red": 30, "blue": 30}
+
+    timeline.suspend("red")
+    away = timeline.run_until(10_900)
+    timeline.resume("red")
+    back = timeline.run_until(11_900)
+
+    assert timeline.clients["red"].running > 30 + 20
+    assert away["red"][0] * 0.9 + back["red"][0] == pytest.approx(1.9 / 2, abs=0.1)
+
+
+def test_the_utilisation_baseline_serves_the_best_ratio_first_and_not_the_optimum() -> None:
+    """<2, 1> and <1, 3> of <100, 100>: 40 and 20 tasks use everything up. One at a time, the first keeps more busy for its
+    largest share (3/2 against 4/3), and has all the CPUs before the second is looked at.
+    """
+    problem = a_problem((100, 100), {"1": (2, 1), "2": (1, 3)})
+
+    assert tasks(problem, "utilization") == pytest.approx({"1": 40, "2": 20})
+    assert registry.solve(problem, "utilization", discrete=True).tasks == (50, 0)
