@@ -15,6 +15,15 @@ from fairlead_proto.tasks import DemandClass
 
 Step = tuple[FrameworkId, ClassId, AgentId]
 
+BALANCING = ("drf", "asset")
+"""Policies under which a group counts for its level."""
+
+
+def ancestors(role: Role) -> list[str]:
+    """The role and those above it, upwards: ``a/b``, ``a``."""
+    words = role.split("/")
+    return ["/".join(words[:count]) for count in range(len(words), 0, -1)]
+
 
 @dataclass
 class ReferenceAgent:
@@ -52,8 +61,10 @@ class Reference:
         self.now_ms = 0
         self.agents: dict[AgentId, ReferenceAgent] = {}
         self.frameworks: dict[FrameworkId, ReferenceFramework] = {}
-        self.role_order: list[Role] = []
-        self.role_began: dict[Role, int] = {}
+        self.beside: dict[str, list[str]] = {}
+        """Names of what is ranked below a role, or at the top (""), by arrival. ``eng/.`` are eng's own frameworks."""
+        self.began: dict[str, int] = {}
+        """The same names to their number in the queue."""
         self.weights: dict[Role, Weight] = {}
         self.held: list[Held] = []
         self.begun = 0
@@ -83,8 +94,15 @@ class Reference:
     def units(self, members: list[FrameworkId]) -> int:
         return sum(h.units for h in self.held if h.framework_id in members)
 
-    def members(self, role: Role) -> list[FrameworkId]:
-        return [f.framework_id for f in self.frameworks.values() if f.role == role]
+    def members(self, name: str) -> list[FrameworkId]:
+        """Frameworks of a role and of those below it, or of ``eng/.`` alone, or of a framework itself."""
+        if name.endswith("/."):
+            return [f.framework_id for f in self.frameworks.values() if f.role == name[:-2]]
+        return [
+            f.framework_id
+            for f in self.frameworks.values()
+            if name in {f.framework_id, f.role} or f.role.startswith(f"{name}/")
+        ]
 
     def target(self, framework: ReferenceFramework, wanted: DemandClass) -> int:
         return max(0, wanted.units - framework.accepted.get(wanted.class_id, 0))
@@ -97,22 +115,30 @@ class Reference:
         )
         return max(0, self.target(framework, wanted) - offered)
 
-    def key(self, members: list[FrameworkId], weight: Weight, began: int) -> float:
+    def key(self, name: str) -> float:
+        """Of a framework, a role, or ``eng/.``, among those it is ranked with."""
+        members, weight = self.members(name), self.weight(name)
         if self.settings.policy == "fifo":
-            return float(began)
+            return float(self.frameworks[members[0]].began if name in members else self.began.get(name, 0))
         if self.slots is not None or self.settings.policy == "max-min":
             return self.units(members) / weight.default
-        charged = self.charged(members)
-        if self.settings.policy == "asset":
-            return float(sum(self.exact_shares(charged, weight)))
         if self.settings.policy == "max-min:mem":
-            used, total = charged[1], self.capacity[1]
+            used, total = self.charged(members)[1], self.capacity[1]
             if used and total:
                 return used / (total * weight.of(1))
             return -1 / (1 + self.units(members) / weight.default)
+        return self.key_of(self.counted(name), weight)
+
+    def key_of(self, counted: Vector, weight: Weight) -> float:
+        """Of an account that counts for so much, under the policies that look at nothing else."""
+        if self.settings.policy == "asset":
+            return float(sum(self.exact_shares(counted, weight)))
+        return self.dominant_share(counted, weight)
+
+    def dominant_share(self, counted: Vector, weight: Weight) -> float:
         shares = [
             used / (total * weight.of(place))
-            for place, (used, total) in enumerate(zip(charged, self.capacity, strict=True))
+            for place, (used, total) in enumerate(zip(counted, self.capacity, strict=True))
             if total > 0
         ]
         return max(shares, default=0.0)
@@ -122,16 +148,83 @@ class Reference:
             if total > 0:
                 yield Fraction(used, total) / Fraction(weight.of(place))
 
-    def order(self) -> Iterator[ReferenceFramework]:
-        """Frameworks that want something, in the order in which they are served."""
-        roles = [r for r in self.role_order if any(self.wants(self.frameworks[f]) for f in self.members(r))]
-        roles.sort(
-            key=lambda r: self.key(self.members(r), self.weights.get(r, Weight()), self.role_began.get(r, 0))
-        )
-        for role in roles:
-            members = [self.frameworks[f] for f in self.members(role)]
-            members.sort(key=lambda f: self.key([f.framework_id], Weight(), f.began))
-            yield from (f for f in members if self.wants(f))
+    # The tree: every level computed from nothing whenever it is asked.
+
+    def below(self, name: str) -> list[str]:
+        """What is ranked directly below a role, or at the top."""
+        return self.beside.get(name, []) or [*self.members(f"{name}/.")]
+
+    def weight(self, name: str) -> Weight:
+        return self.weights.get(Role(name), Weight()) if name not in self.frameworks else Weight()
+
+    def level_of(self, name: str) -> list[str]:
+        """Names ranked below ``name``: none of a framework."""
+        if name in self.frameworks:
+            return []
+        return [*self.members(name)] if name.endswith("/.") else self.below(name)
+
+    def rivals(self, name: str) -> list[str]:
+        """Names of what it is ranked with, itself included."""
+        if name in self.frameworks:
+            return self.level_of(f"{self.frameworks[FrameworkId(name)].role}/.")
+        return self.below(name[:-2] if name.endswith("/.") else name.rpartition("/")[0])
+
+    def next_unit(self, name: str) -> tuple[ReferenceFramework, DemandClass] | None:
+        """What would be served next of a framework, a role, or all: to whom, and of which class."""
+        if name in self.frameworks:
+            framework = self.frameworks[FrameworkId(name)]
+            wanted = self.wanted_next(framework)
+            return None if wanted is None else (framework, wanted)
+        first = self.first_of(name)
+        return self.next_unit(first) if first else None
+
+    def first_of(self, name: str) -> str:
+        """The member of a group, or role at the top, that comes first; empty if nothing can be served."""
+        able = [member for member in self.level_of(name) if self.next_unit(member)]
+        return min(able, key=self.key, default="")
+
+    def wanted_next(self, framework: ReferenceFramework) -> DemandClass | None:
+        """The first class that fits somewhere; else, where the head freezes, the one it would freeze for."""
+        wanted = [w for w in framework.classes if self.is_open(framework, w)]
+        fitting = [w for w in wanted if self.candidates(framework, w)]
+        if not fitting and self.settings.when_head_does_not_fit == "freeze":
+            fitting = [w for w in wanted if self.freezes(framework, w)]
+        return fitting[0] if fitting else None
+
+    def dominant(self, unit: Vector) -> list[int]:
+        shares = [want / total if total else 0.0 for want, total in zip(unit, self.capacity, strict=True)]
+        return [place for place, share in enumerate(shares) if share == max(shares) > 0]
+
+    def counted(self, name: str) -> Vector:
+        """What a group with something to be served counts for."""
+        held = self.charged(self.members(name))
+        if len(self.members(name)) == 1:
+            return held
+        following = self.first_of(name)
+        unit = self.next_unit(following)
+        assert unit is not None
+        counted = self.counted(following)
+        if len(self.level_of(name)) == 1:
+            return counted
+        least = self.dominant_share(counted, self.weight(following))
+        parts = self.parts(name)
+        level = min(Fraction(held[place], parts[place] or 1) for place in self.dominant(unit[1].unit))
+        if level < Fraction(least) / 2**20:
+            return tuple(
+                min(have, round(least * part / 2**20)) for have, part in zip(held, parts, strict=True)
+            )
+        return tuple(min(have, int(level * part)) for have, part in zip(held, parts, strict=True))
+
+    def parts(self, name: str) -> Vector:
+        return sum_vectors((self.part(member) for member in self.level_of(name)), self.zero)
+
+    def part(self, name: str) -> Vector:
+        """What it would hold at level 1, in millionths (2^-20) of a unit."""
+        held = self.charged(self.members(name))
+        if name not in self.frameworks and len(self.members(name)) > 1:
+            held = self.parts(name)
+        key = self.dominant_share(held, self.weight(name))
+        return tuple(int(amount * 2**20 / key) if key else 0 for amount in held)
 
     def is_open(self, framework: ReferenceFramework, wanted: DemandClass) -> bool:
         until = framework.declined.get((wanted.class_id, None))
@@ -186,24 +279,19 @@ class Reference:
 
     def next_step(self) -> Step | None:
         """Who is served next and where; None if nothing more is to be granted now."""
-        for framework in self.order():
-            for wanted in framework.classes:
-                if not self.is_open(framework, wanted):
-                    continue
-                candidates = self.candidates(framework, wanted)
-                if candidates:
-                    return framework.framework_id, wanted.class_id, self.best(wanted.unit, candidates)
-            if self.settings.when_head_does_not_fit == "freeze" and self.freezes(framework):
-                return None
-        return None
+        found = self.next_unit("")
+        if found is None:
+            return None
+        framework, wanted = found
+        candidates = self.candidates(framework, wanted)
+        if not candidates:
+            return None  # The head freezes all others.
+        return framework.framework_id, wanted.class_id, self.best(wanted.unit, candidates)
 
-    def freezes(self, framework: ReferenceFramework) -> bool:
-        """Asked when nothing it wants fits: whether some class is waited for, and not because agents were declined."""
+    def freezes(self, framework: ReferenceFramework, wanted: DemandClass) -> bool:
+        """Whether an open class that fits nowhere stops all others: not if agents were declined for it."""
         declined = {class_id for class_id, agent_id in framework.declined if agent_id is not None}
-        return any(
-            self.is_open(framework, wanted) and wanted.class_id not in declined and self.eligible(wanted)
-            for wanted in framework.classes
-        )
+        return wanted.class_id not in declined and bool(self.eligible(wanted))
 
     # What happens.
 
@@ -214,9 +302,10 @@ class Reference:
             if waits and not framework.began:
                 self.begun += 1
                 framework.began = self.begun
-                others = [f for f in self.members(framework.role) if f != framework.framework_id]
-                if not any(self.frameworks[other].began for other in others):
-                    self.role_began[framework.role] = self.begun
+                for name in (f"{framework.role}/.", *ancestors(framework.role)):
+                    others = [f for f in self.members(name) if f != framework.framework_id]
+                    if not any(self.frameworks[other].began for other in others):
+                        self.began[name] = self.begun
             elif not waits:
                 framework.began = 0
 
@@ -226,15 +315,28 @@ class Reference:
             framework.declined = {key: until for key, until in framework.declined.items() if until > now_ms}
 
     def add_framework(self, framework_id: FrameworkId, role: Role) -> None:
-        if not self.members(role):
-            self.role_order.append(role)
+        for name in reversed(ancestors(role)):
+            above = name.rpartition("/")[0]
+            level = self.beside.setdefault(above, [])
+            if name not in level:
+                if above and not level and self.members(f"{above}/."):
+                    level.append(f"{above}/.")
+                level.append(name)
+        if self.beside.get(role) and not self.members(f"{role}/."):
+            self.beside[role].append(f"{role}/.")
         self.frameworks[framework_id] = ReferenceFramework(framework_id, role)
 
     def remove_framework(self, framework_id: FrameworkId) -> None:
         role = self.frameworks.pop(framework_id).role
-        if not self.members(role):
-            self.role_order.remove(role)
-            self.role_began.pop(role, None)
+        if not self.members(f"{role}/.") and f"{role}/." in self.beside.get(role, []):
+            self.beside[role].remove(f"{role}/.")
+        for name in ancestors(role):
+            if not self.members(name):
+                above = name.rpartition("/")[0]
+                self.beside[above].remove(name)
+                self.began.pop(name, None)
+                if above and self.beside[above] == [f"{above}/."]:
+                    self.beside[above] = []
 
     def set_demand(self, framework_id: FrameworkId, classes: list[DemandClass]) -> None:
         framework = self.frameworks[framework_id]

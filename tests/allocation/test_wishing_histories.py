@@ -1,4 +1,4 @@
-"""Random histories under policies whose keys depend on what accounts want: ``utilization`` and ``baa``, at both levels.
+"""Random histories under policies whose keys depend on what accounts want: ``utilization`` and ``baa``, at every level.
 
 The reference computes each key from the facts, with nothing kept from before: who wants what and in how many units, which
 groups that makes, and their levels. The sums of a group are of parts of 2^128, as the policy says, so that keys are equal
@@ -13,9 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.solvers.bottleneck_groups import GOALS, Group, levels
-from fairlead_proto.ids import FrameworkId
 from fairlead_proto.resources import Vector, add, scale
 from tests.allocation.reference import Reference
 from tests.allocation.test_against_reference import KINDS, AllocatorHistory
@@ -31,21 +29,15 @@ class Wish(NamedTuple):
 
 
 class WishingReference(Reference):
-    def wish(self, members: list[FrameworkId], weight: Weight) -> Wish:
+    def wish(self, name: str) -> Wish:
+        members = self.members(name)
         vector, units = self.charged(members), self.units(members)
         for framework_id in members:
             framework = self.frameworks[framework_id]
             for wanted in framework.classes:
                 pending = self.pending(framework, wanted)
                 vector, units = add(vector, scale(wanted.unit, pending)), units + pending
-        return Wish(vector, units, weight.default)
-
-    def rivals(self, members: list[FrameworkId]) -> list[Wish]:
-        """Of everybody ranked beside these: all roles, or the frameworks of one role if these are one of several."""
-        siblings = self.members(self.frameworks[members[0]].role)
-        if len(members) < len(siblings):
-            return [self.wish([sibling], Weight()) for sibling in siblings]
-        return [self.wish(self.members(r), self.weights.get(r, Weight())) for r in self.role_order]
+        return Wish(vector, units, self.weight(name).default)
 
     def shares(self, vector: Vector) -> list[float]:
         return [amount / total if total else 0.0 for amount, total in zip(vector, self.capacity, strict=True)]
@@ -54,8 +46,8 @@ class WishingReference(Reference):
         shares = self.shares(vector)
         return shares.index(max(shares)) if any(shares) else None
 
-    def key(self, members: list[FrameworkId], weight: Weight, began: int) -> float:
-        wish, charged = self.wish(members, weight).vector, self.charged(members)
+    def key(self, name: str) -> float:
+        wish, charged, weight = self.wish(name).vector, self.charged(self.members(name)), self.weight(name)
         place = self.bottleneck(wish)
         if self.settings.policy == "utilization":
             shares = self.shares(wish)
@@ -65,7 +57,7 @@ class WishingReference(Reference):
         if place is None:
             return 0.0
         level = charged[place] / (self.capacity[place] * weight.default)
-        return level / self.heights(self.rivals(members))[place]
+        return level / self.heights([self.wish(rival) for rival in self.rivals(name)])[place]
 
     def heights(self, rivals: list[Wish]) -> dict[int, float]:
         groups: dict[int, list[Wish]] = defaultdict(list)

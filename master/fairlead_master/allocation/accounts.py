@@ -1,12 +1,15 @@
-"""What the allocator keeps of a framework, its demand classes and its role.
+"""What the allocator keeps of a framework, its demand classes, its role, and the levels roles are ranked in.
 
 Plain records without behaviour of their own beyond sums: the allocator alone changes them.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.balance import Balance
 from fairlead_master.allocation.measured import UseEstimate
+from fairlead_master.allocation.policies.drf import Divisors
 from fairlead_master.allocation.search import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector, add, scale
@@ -65,6 +68,11 @@ class Framework:
     """Whether it takes part in its policy: it wants something that might fit."""
     began: int = 0
     """Its number in the order in which frameworks began to wait; 0 if it does not wait."""
+    counted: Vector = ()
+    """``charged``, up to date within a cycle too. Kept only below a level that balances."""
+    claims: dict[int, int] = field(default_factory=dict)
+    """Of the classes it wants units of, how many are dominated by the resource at each place; no zeros. Kept only below
+    a level that balances."""
     filters: dict[tuple[ClassId, AgentId], int] = field(default_factory=dict)
     """What it declined on single agents, and until when (ms); the oldest first. Bounded."""
     ready: list[Demand] = field(default_factory=list)
@@ -85,55 +93,77 @@ class Framework:
 
 
 @dataclass(slots=True, eq=False)
+class Level:
+    """Accounts ranked against one another: the frameworks of a role, or the roles below it, or all roles at the top.
+
+    Each level but the topmost is an account of the level above it.
+    """
+
+    name: str
+    """As the policy of the level above knows it."""
+    weight: Weight
+    """There."""
+    wish: Vector
+    """What all frameworks below hold and want together. Kept only while the policy follows wishes."""
+    used: Vector
+    """What their tasks were last measured to use together. Kept only while the policy follows use."""
+    wish_units: int = 0
+    """How many units ``wish`` is. Kept as it is."""
+    above: "Level | None" = None
+    members: "dict[str, Level | Framework]" = field(default_factory=dict)
+    """By the name the policy knows them by, in the order in which they came."""
+    policy: Policy | None = None
+    """Ranks the members; None while they are one framework, which needs no ranking."""
+    balance: Balance | None = None
+    """What the level counts for above; None if that is all its members hold."""
+    by: Divisors = ()
+    """Capacities times ``weight``. Kept only while the policy balances."""
+    awake_count: int = 0
+    """Of the members, those that take part. The level takes part above while there is one."""
+    waiting_count: int = 0
+    """Of the members, those that began to wait."""
+    began: int = 0
+    """Its number in the order in which all began to wait; 0 if none of its members waits."""
+
+    @property
+    def awake(self) -> bool:
+        """Whether it takes part in the level above."""
+        return self.awake_count > 0
+
+    def frameworks(self) -> "Iterator[Framework]":
+        """All frameworks below, at any depth."""
+        for member in self.members.values():
+            if isinstance(member, Level):
+                yield from member.frameworks()
+            else:
+                yield member
+
+
+@dataclass(slots=True, eq=False)
 class RoleAccount:
-    """A role with at least one framework."""
+    """A role that has a framework, or a role below it that has one."""
 
     role: Role
     weight: Weight
+    own: Level
+    """Ranks its own frameworks. Stands in ``below`` if there are roles below, directly under the parent otherwise."""
+    parent: "RoleAccount | None" = None
+    children: "dict[Role, RoleAccount]" = field(default_factory=dict)
+    below: Level | None = None
+    """Ranks the roles below it, and its own frameworks together as one account more; None without roles below."""
     frameworks: dict[FrameworkId, Framework] = field(default_factory=dict)
+    """Its own."""
     only: Framework | None = None
-    """Its framework if there is only one."""
-    policy: Policy | None = None
-    """Ranks its frameworks; None while there is only one, which needs no ranking."""
-    awake_count: int = 0
-    """Of its frameworks, those awake. The role takes part in the policy while there is one."""
-    waiting_count: int = 0
-    """Of its frameworks, those that began to wait."""
-    began: int = 0
-    """Its number in the order in which roles began to wait; 0 if none of its frameworks waits."""
-
-    def charged(self, zero: Vector) -> Vector:
-        """What its frameworks hold together."""
-        return tuple(
-            [sum(column) for column in zip(zero, *(f.charged for f in self.frameworks.values()), strict=True)]
-        )
-
-    def used(self, zero: Vector) -> Vector:
-        """What the tasks of its frameworks were last measured to use together."""
-        return tuple(
-            [
-                sum(column)
-                for column in zip(zero, *(f.used or zero for f in self.frameworks.values()), strict=True)
-            ]
-        )
-
-    def wish(self, zero: Vector) -> Vector:
-        """What its frameworks hold and want together."""
-        return tuple(
-            [sum(column) for column in zip(zero, *(f.wish for f in self.frameworks.values()), strict=True)]
-        )
+    """Its framework if that is all there is to it: one framework, no role above and none below. Most roles are like
+    that, and a decision about them needs the topmost level alone."""
 
     @property
-    def wish_units(self) -> int:
-        """Units its frameworks hold and want together."""
-        return sum(framework.wish_units for framework in self.frameworks.values())
+    def top(self) -> Level:
+        """The level that stands for the whole role where it is ranked."""
+        return self.own if self.below is None else self.below
 
-    @property
-    def units(self) -> int:
-        """Units its frameworks hold together."""
-        return sum(framework.units for framework in self.frameworks.values())
-
-    @property
-    def pending(self) -> int:
-        """Units wanted and not offered."""
-        return sum(framework.pending for framework in self.frameworks.values())
+    def all_frameworks(self) -> "Iterator[Framework]":
+        """Its own and those of the roles below it, at any depth."""
+        yield from self.frameworks.values()
+        for child in self.children.values():
+            yield from child.all_frameworks()

@@ -16,7 +16,6 @@ from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import (
     AgentBooks,
-    AllocationError,
     AllocationSettings,
     Counters,
     Grant,
@@ -34,6 +33,7 @@ from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch
+from fairlead_master.allocation.settings import check_settings
 from fairlead_master.allocation.steps import Step, book, merge
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector, add, fits, scale, subtract, sum_vectors
@@ -41,10 +41,6 @@ from fairlead_proto.tasks import Constraint, DemandClass
 
 _GAPS_MAX: Final = 64
 """Indexes of agents that left, beyond as many as there are agents, before all are numbered anew."""
-
-MODES: Final = ("skip", "freeze")
-
-DEMANDS: Final = ("declared", "measured")
 
 
 class Allocator:
@@ -285,6 +281,7 @@ class Allocator:
         self.counters.cycles += 1
         self._sync_capacity()
         is_complete = self._serve_all()
+        self._hierarchy.unpin(None)
         grants = self._book(now_ms)
         if is_complete and self.settings.when_head_does_not_fit == "skip":
             after_ms = self.settings.reservation_after_ms
@@ -429,6 +426,7 @@ class Allocator:
         """Serve units in the policy's order until nothing that is wanted fits; False if it stopped before that."""
         search, hierarchy, demands, steps = self._search, self._hierarchy, self._demands, self._steps
         freezes = self.settings.when_head_does_not_fit == "freeze"
+        must_confirm = hierarchy.must_confirm
         steps_max = self.settings.grants_per_cycle_max
         while search.live_count:
             if len(steps) >= steps_max:
@@ -438,27 +436,34 @@ class Allocator:
             assert framework is not None, "a class is wanted and might fit, but every framework sleeps"
             demand = demands.next_of(framework)
             if demand is None:
-                if freezes and self._may_freeze(framework):
+                head = self._freezing(framework) if freezes else None
+                if head is None:
+                    demands.put_to_sleep(framework)
+                elif not must_confirm or hierarchy.confirm(framework, head.shape):
                     return False
-                demands.put_to_sleep(framework)
                 continue
-            index = search.place(demand.shape)
-            if index >= 0:  # Otherwise its shape is parked now, and its framework's next class is looked at.
-                demands.granted(framework, demand)
-                before, after = hierarchy.serve(framework, demand.shape.unit)
-                steps.append((framework, demand, index, before, after))
+            shape = demand.shape
+            if must_confirm and framework.role.only is None and not hierarchy.confirm(framework, shape):
+                continue
+            index = search.place(shape)
+            if index < 0:  # The shape is parked now, and the next class of its framework is looked at.
+                hierarchy.unpin(shape)
+                continue
+            demands.granted(framework, demand)
+            before, after = hierarchy.serve(framework, shape.unit)
+            steps.append((framework, demand, index, before, after))
         return True
 
-    def _may_freeze(self, framework: Framework) -> bool:
-        """Whether the cycle stops for a framework that is first and finds no agent.
+    def _freezing(self, framework: Framework) -> Demand | None:
+        """For which class the cycle stops when its framework is first and finds no agent; None if it goes on.
 
         It does not stop for what no active agent could ever hold, which would stop it for good, nor for a class whose
         framework declines agents, which would let one framework stop all others.
         """
         for demand in framework.demands.values():
             if demand.wants and not demand.declined and self._could_hold(demand):
-                return True
-        return False
+                return demand
+        return None
 
     def _could_hold(self, demand: Demand) -> bool:
         """Whether some active agent could hold a unit if it were empty."""
@@ -480,15 +485,3 @@ class Allocator:
         grants = book(rows, self._by_index)
         self.decisions.add(grants, now_ms, self.settings.policy)
         return grants
-
-
-def check_settings(settings: AllocationSettings, kinds: ResourceKinds) -> None:
-    """Raise ``AllocationError`` if a name in the settings is not known; the message names the setting."""
-    names.parse(settings.policy, kinds.names)
-    placement.parse(settings.placement)
-    if settings.demand not in DEMANDS:
-        raise AllocationError(f"demand: expected one of {', '.join(DEMANDS)}, got {settings.demand!r}")
-    if settings.when_head_does_not_fit not in MODES:
-        raise AllocationError(
-            f"when_head_does_not_fit: expected one of {', '.join(MODES)}, got {settings.when_head_does_not_fit!r}"
-        )

@@ -71,6 +71,9 @@ class Policy(ABC):
     """How often keys are looked at again because time passes; None: time means nothing, ``advance`` is never told."""
     remembers: bool = False
     """Whether keys depend on what happened before, so that a policy made anew from the books may rank otherwise."""
+    balances: bool = False
+    """Whether a group of accounts counts above for its level (``balance.Balance``) and not for all it holds. Such a policy
+    must take charges below zero: what a group counts for may shrink while what it holds grows."""
 
     first: Callable[[], str | None]
     """The active account with the smallest key; None if none is active. A field, so that a policy may hand on the method
@@ -187,9 +190,11 @@ class AgentBooks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleRow:
-    """A role as the policy sees it."""
+    """A role as the policy sees it, the roles below it included."""
 
     role: Role
+    parent: Role | None
+    """The role above it; None at the top."""
     weight: Weight
     charged: Vector
     dominant_share: float
@@ -198,9 +203,10 @@ class RoleRow:
     """Its name; empty if the share is 0."""
     key: float
     rank: int
-    """1 is served next among roles that want something; 0 wants nothing."""
+    """1 is served next among the roles beside it that want something; 0 wants nothing."""
     fair_share: float
-    """Weight over the weights of the roles that hold or want something; 0 for a role that does neither."""
+    """Weight over the weights of the roles beside it that hold or want something, of what the parent's is (1 at the top); 0
+    for a role that does neither."""
     pending: int
     """Units wanted and not offered."""
     frameworks: int

@@ -146,8 +146,7 @@ class DemandBoard:
         demand.pending -= 1
         demand.unfit_since_ms = None
         if demand.pending == 0:
-            framework.wanting -= 1
-            self._search.unwant(demand.shape)
+            self._change_wanting(framework, demand, -1)
 
     def _acquire(self, demand: Demand) -> Shape:
         unit, constraints = demand.shape.key
@@ -183,11 +182,16 @@ class DemandBoard:
             self._search.changed = True
 
     def _note_wants(self, framework: Framework, demand: Demand, *, before: bool) -> None:
-        if demand.wants and not before:
-            framework.wanting += 1
+        if demand.wants != before:
+            self._change_wanting(framework, demand, -1 if before else 1)
+
+    def _change_wanting(self, framework: Framework, demand: Demand, by: int) -> None:
+        """A cycle may grant units of one class more, or fewer."""
+        framework.wanting += by
+        self._hierarchy.change_wanting(framework, demand.shape.unit, by)
+        if by > 0:
             self._search.want(demand.shape)
-        elif before and not demand.wants:
-            framework.wanting -= 1
+        else:
             self._search.unwant(demand.shape)
 
     def _refresh(self, framework: Framework) -> None:

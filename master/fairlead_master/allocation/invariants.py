@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.filters import FILTERS_MAX
-from fairlead_master.allocation.hierarchy import WEIGHTS_MAX, Hierarchy
+from fairlead_master.allocation.hierarchy import WEIGHTS_MAX, Hierarchy, parent_of
 from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch, Shape
 from fairlead_proto.ids import AgentId
@@ -99,12 +99,15 @@ def check_roles(hierarchy: Hierarchy) -> None:
     """Counts of roles, and every key a policy keeps against the key of a policy made afresh from the books."""
     assert len(hierarchy.weights) <= WEIGHTS_MAX, "too many weights"
     for role in hierarchy.roles.values():
-        frameworks = role.frameworks.values()
-        assert role.awake_count == sum(f.awake for f in frameworks), f"role {role.role}: awake miscounted"
-        assert role.waiting_count == sum(f.began > 0 for f in frameworks), (
-            f"role {role.role}: waiting miscounted"
+        assert role.frameworks or role.children, f"role {role.role} is kept for nobody"
+        assert (role.parent.role if role.parent else None) == parent_of(role.role), (
+            f"role {role.role}: parent"
         )
-        assert (role.policy is not None) == (len(role.frameworks) > 1), f"role {role.role}: second level"
+        assert all(framework.role is role for framework in role.frameworks.values()), (
+            f"role {role.role}: members"
+        )
+        is_plain = len(role.frameworks) == 1 and role.parent is None and not role.children
+        assert (role.only is not None) == is_plain, f"role {role.role}: plain, or not"
     hierarchy.check_keys()
 
 

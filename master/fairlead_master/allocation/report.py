@@ -1,37 +1,52 @@
-"""The roles as a table: who holds what share, who is next, who is owed what."""
+"""The roles as a table: who holds what share, who is next, who is owed what; level by level."""
+
+from collections.abc import Iterator
 
 from fairlead_master.allocation.accounts import RoleAccount
 from fairlead_master.allocation.api import RoleRow
 from fairlead_master.allocation.hierarchy import Hierarchy
-from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.resources import ResourceKinds, Vector, sum_vectors
 
 
 def role_rows(hierarchy: Hierarchy, kinds: ResourceKinds, capacity: Vector) -> list[RoleRow]:
-    """One row a role that has a framework, in the policy's order, ties by arrival."""
-    order = hierarchy.order()
-    entitled = sum(role.weight.default for role in order if role.units or role.pending)
-    rows = []
+    """One row a role that has a framework in it or below it.
+
+    Each role stands before those below it, and roles beside one another in the policy's order, ties by arrival. What a role
+    holds, wants and runs includes the roles below it.
+    """
+    return list(_rows(hierarchy, kinds, capacity, None, 1.0))
+
+
+def _rows(
+    hierarchy: Hierarchy, kinds: ResourceKinds, capacity: Vector, parent: RoleAccount | None, owed: float
+) -> Iterator[RoleRow]:
+    """The roles below ``parent``, which is owed the share ``owed`` of everything."""
+    beside = hierarchy.beside(parent)
+    entitled = sum(role.weight.default for role in beside if _counts(role))
+    if parent is not None and any(f.units or f.pending for f in parent.frameworks.values()):
+        entitled += 1.0  # Its own frameworks are one account more, of weight 1.
     rank = 0
-    for role in order:
-        charged = role.charged(kinds.zero)
+    for role in beside:
+        charged = sum_vectors((framework.charged for framework in role.all_frameworks()), kinds.zero)
         share, resource = dominant(charged, capacity, kinds)
-        pending = role.pending
+        pending = sum(framework.pending for framework in role.all_frameworks())
         rank += 1 if pending else 0
-        rows.append(
-            RoleRow(
-                role=role.role,
-                weight=role.weight,
-                charged=charged,
-                dominant_share=share,
-                dominant_resource=resource,
-                key=hierarchy.key(role.role),
-                rank=rank if pending else 0,
-                fair_share=fair_share(role, entitled),
-                pending=pending,
-                frameworks=len(role.frameworks),
-            )
+        fair_share = owed * role.weight.default / entitled if _counts(role) else 0.0
+        yield RoleRow(
+            role=role.role,
+            parent=role.parent.role if role.parent is not None else None,
+            weight=role.weight,
+            charged=charged,
+            dominant_share=share,
+            dominant_resource=resource,
+            key=hierarchy.key(role.role),
+            rank=rank if pending else 0,
+            fair_share=fair_share,
+            pending=pending,
+            frameworks=sum(1 for _ in role.all_frameworks()),
         )
-    return rows
+        if role.children:
+            yield from _rows(hierarchy, kinds, capacity, role, fair_share)
 
 
 def dominant(charged: Vector, capacity: Vector, kinds: ResourceKinds) -> tuple[float, str]:
@@ -43,8 +58,6 @@ def dominant(charged: Vector, capacity: Vector, kinds: ResourceKinds) -> tuple[f
     return share, name
 
 
-def fair_share(role: RoleAccount, entitled: float) -> float:
-    """The role's weight over ``entitled``, the weights of all roles that hold or want something."""
-    if role.units or role.pending:
-        return role.weight.default / entitled
-    return 0.0
+def _counts(role: RoleAccount) -> bool:
+    """Whether the role, or one below it, holds or wants something."""
+    return any(framework.units or framework.pending for framework in role.all_frameworks())

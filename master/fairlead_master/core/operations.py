@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from fairlead_master.allocation.allocator import check_settings
 from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
+from fairlead_master.allocation.settings import check_settings
 from fairlead_master.core import agents, frameworks, tasks
 from fairlead_master.core.actions import AnswerOperator, CallCode, KillOutcome, StorePolicy, StoreWeight
 from fairlead_master.core.events import OperatorKillAsked, OperatorTeardownAsked, PolicySet, WeightSet

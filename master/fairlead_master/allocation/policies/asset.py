@@ -59,6 +59,7 @@ class AssetFairness(Policy):
     """The policy ``asset``. See the module's docstring for its key."""
 
     name = "asset"
+    balances = True
 
     def __init__(self) -> None:
         self._ranking = Ranking()

@@ -46,6 +46,7 @@ class DominantResourceFairness(Policy):
     """The policy ``drf``. See the module's docstring for its key."""
 
     name = "drf"
+    balances = True
 
     def __init__(self) -> None:
         self._ranking = Ranking()

@@ -1,0 +1,114 @@
+"""What a group of accounts counts for where it is ranked among other groups: its level, not its largest column.
+
+A group is a role with several frameworks, or with roles below it. Adding up what its members hold and taking the largest
+share punishes complementary members for one another: let ``a`` want CPUs and ``b`` GPUs, and let nobody else want GPUs.
+``b`` ends up with all of them, the group's largest share is 1, and every CPU that comes free goes to another group, until
+``a`` has none. Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", section 3, describe this.
+
+    part_m    = what member m would hold at level 1:  held_m / max over j of  held_mj / (C_j w_mj)
+    level     = max(level of the member that is next, min over claimed j of  held_j / sum over m of part_mj)
+    counted_j = min(held_j, level * sum over m of part_mj)
+
+``held`` is what the group holds; of a member that is a group itself, the sum of its parts stands for ``held_m`` in the first
+line. If all members were at one level, the group would hold that level times the sum of the parts, of every resource; so
+held over parts is the level it has reached on a resource. *Claimed* is the dominant resource of the very unit the group
+would be given next, and the member that would get it pays for all that it counts for itself (its own dominant share over its
+weight). What the group holds beyond that level on other resources is left over from somebody: it does not count.
+
+Consequences. Where all members use resources in the same proportions a group counts for exactly what it holds, however many
+members it has and however unevenly they were served. And what others in its group hold elsewhere never keeps a member
+from its dominant resource j: the group counts for at most its share of j times (sum of weights / weight of the member),
+so it is served again before it has less of j than the member is due.
+
+How we leave the paper: it takes as level the smallest key among members that are not blocked. Then a member that just
+came and holds nothing makes its group count for nothing, and a role whose users submit one small framework after the
+other takes the cluster. By resource, a newcomer weighs what it adds. ADR 0014 has the alternatives.
+
+Integers throughout, so that the order of changes leaves no trace: parts are kept in 2^-20 of a resource's unit.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fairlead_master.allocation.policies.drf import Divisors, dominant_share
+from fairlead_proto.resources import Vector, add, subtract
+
+PART_SCALE: Final = 2**20
+"""Parts are whole numbers of this fraction of a unit: a thousandth of a core is kept to six more digits."""
+
+Places = tuple[int, ...]
+"""Places in the vector, ascending."""
+
+
+class Balance:
+    """The members of one group, what they hold together, and what the group counts for."""
+
+    __slots__ = ("_part_of", "claims", "counted", "held", "parts")
+
+    def __init__(self, zero: Vector) -> None:
+        self._part_of: dict[str, Vector] = {}
+        self.held = zero
+        self.parts = zero
+        """The sum of the members' parts."""
+        self.claims = [0] * len(zero)
+        """By place in the vector: how many frameworks below take part and want a unit of which it is dominant. While the unit
+        to be given next is not known, all of these count as claimed: that gives the least the group may count for."""
+        self.counted = zero
+        """As of the last ``recount``."""
+
+    def set_part(self, member: str, part: Vector) -> None:
+        """The member's part from now on; zero to forget it."""
+        before = self._part_of.pop(member, None)
+        if before is not None:
+            self.parts = subtract(self.parts, before)
+        if any(part):
+            self._part_of[member] = part
+            self.parts = add(self.parts, part)
+
+    def recount(self, pinned: Places | None, least: float) -> Vector:
+        """Compute ``counted`` again, for a unit of these dominant resources; gives by how much it changed.
+
+        ``least`` is the level of the member that would get it.
+        """
+        claimed = [place for place, count in enumerate(self.claims) if count] if pinned is None else pinned
+        return self.set_counted(level_off(self.held, self.parts, claimed, least))
+
+    def set_counted(self, counted: Vector) -> Vector:
+        """What the group counts for, if it is known otherwise; gives by how much it changed."""
+        before, self.counted = self.counted, counted
+        return subtract(counted, before)
+
+
+def part_of(held: Vector, by: Divisors) -> Vector:
+    """What an account that holds ``held`` would hold at level 1, in ``PART_SCALE`` of a unit; zero if it has no share.
+
+    ``by`` are its capacities times its weights, as ``drf.divisors`` gives them.
+    """
+    key = dominant_share(held, by)
+    if key <= 0:
+        return (0,) * len(held)
+    return tuple([int(amount * PART_SCALE / key) for amount in held])
+
+
+def level_off(held: Vector, parts: Vector, claimed: Sequence[int], least: float) -> Vector:
+    """What a group counts for; all that it holds if nothing is claimed. See the module's docstring."""
+    over, under = -1, 0
+    for place in claimed:
+        # Cross-multiplied, so that levels are compared exactly. Where nobody has a part yet the level is zero.
+        have, part = held[place], parts[place] or 1
+        if over < 0 or have * under < over * part:
+            over, under = have, part
+    if over < 0:
+        return held
+    if over * PART_SCALE < least * under:
+        return tuple(
+            [min(have, round(least * part / PART_SCALE)) for have, part in zip(held, parts, strict=True)]
+        )
+    return tuple([min(have, over * part // under) for have, part in zip(held, parts, strict=True)])
+
+
+def dominant_places(unit: Vector, capacity: Vector) -> Places:
+    """Where ``unit`` is the largest part of ``capacity``: several places on a tie; none without capacity."""
+    shares = [amount / total if total > 0 else 0.0 for amount, total in zip(unit, capacity, strict=True)]
+    largest = max(shares)
+    return tuple([place for place, share in enumerate(shares) if share == largest > 0])

@@ -1,0 +1,155 @@
+"""Makes the policies and balances of levels from the books: what frameworks hold and want, and who is below whom.
+
+Used when the operator chooses another policy, when a level comes into being, and to check the levels that were kept up to
+date one fact at a time against new ones.
+"""
+
+from typing import Final
+
+from fairlead_master.allocation.accounts import Framework, Level
+from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.balance import Balance, Places, dominant_places, part_of
+from fairlead_master.allocation.level_paths import policy_of
+from fairlead_master.allocation.policies import names
+from fairlead_master.allocation.policies.drf import divisors, dominant_share
+from fairlead_proto.resources import ResourceKinds, Vector, sum_vectors
+
+EQUAL: Final = Weight()
+"""Every framework counts the same within its role, and a role's own frameworks together as one role below it."""
+
+
+class LevelBooks:
+    """What is computed of levels and frameworks from nothing but the books."""
+
+    def __init__(self, policy: str, kinds: ResourceKinds) -> None:
+        self.policy_name = policy
+        self.capacity = kinds.zero
+        self.slots = 0
+        self.now_ms = 0
+        self.equal_by = divisors(kinds.zero, EQUAL)
+        self._kinds = kinds
+        self._zero = kinds.zero
+
+    def set_capacity(self, capacity: Vector, slots: int) -> None:
+        """The sums over active agents."""
+        self.capacity, self.slots = capacity, slots
+        self.equal_by = divisors(capacity, EQUAL)
+
+    def parse(self) -> Policy:
+        """A new policy that knows nothing."""
+        return names.parse(self.policy_name, self._kinds.names)
+
+    def make(self, level: Level) -> Policy:
+        """A new policy for the level, which knows no account yet."""
+        policy = self.parse()
+        if level.above is not None:
+            policy.follow(policy_of(level.above))
+        policy.set_capacity(self.capacity, self.slots)
+        if policy.interval_ms is not None:
+            policy.advance(self.now_ms)
+        return policy
+
+    def fill(self, level: Level, policy: Policy) -> Balance | None:
+        """Tell a new policy of the members as they are in the books; gives what the level counts for if it balances."""
+        for name, member in level.members.items():
+            weight = member.weight if isinstance(member, Level) else EQUAL
+            policy.add(name, weight, *self.counts(member))
+            if policy.follows_wishes:
+                policy.set_wish_units(name, member.wish_units)
+                policy.set_wish(name, member.wish)
+            if policy.follows_use:
+                policy.observe(name, member.used or self._zero)
+        for name, member in sorted(level.members.items(), key=lambda item: item[1].began):
+            if member.began:
+                policy.begin_waiting(name)
+        for name, member in level.members.items():
+            if member.awake:
+                policy.activate(name)
+        if not policy.balances or level.above is None:
+            return None
+        balance = Balance(self._zero)
+        for name, member in level.members.items():
+            balance.set_part(name, self.part(member))
+        balance.held = sum_vectors((f.charged for f in level.frameworks()), self._zero)
+        for framework in level.frameworks():
+            for place in framework.claims if framework.awake else ():
+                balance.claims[place] += 1
+        return balance
+
+    def counts(self, member: "Level | Framework") -> tuple[Vector, int]:
+        """What its account in the level above is charged, in how many units, by the books."""
+        if isinstance(member, Framework):
+            return member.charged, member.units
+        units = sum(framework.units for framework in member.frameworks())
+        if member.balance is not None:
+            return member.balance.counted, units
+        return sum_vectors((f.charged for f in member.frameworks()), self._zero), units
+
+    def part(self, member: "Level | Framework") -> Vector:
+        """Its part in the balance of its level, by the books."""
+        if isinstance(member, Framework):
+            return part_of(member.charged, self.equal_by)
+        if member.balance is not None:
+            return part_of(member.balance.parts, member.by)
+        return part_of(sum_vectors((f.charged for f in member.frameworks()), self._zero), member.by)
+
+    def note(self, framework: Framework) -> None:
+        """Compute what is kept of a framework only below a level that balances."""
+        framework.counted = framework.charged
+        framework.claims = {}
+        if self.parse().balances:
+            for demand in framework.demands.values():
+                for place in dominant_places(demand.shape.unit, self.capacity) if demand.wants else ():
+                    framework.claims[place] = framework.claims.get(place, 0) + 1
+
+    def count_again(self, level: Level, pinned: Places | None) -> Vector:
+        """Compute what a level counts for if a unit of these dominant resources is given next; gives the change.
+
+        None while that unit is not known.
+        """
+        balance, policy = level.balance, policy_of(level)
+        assert balance is not None, f"{level.name} does not balance"
+        name = policy.first()
+        if name is None:
+            return balance.set_counted(balance.held)
+        member = level.members[name]
+        if len(level.members) == 1:
+            return balance.set_counted(counted_by(member))
+        by = member.by if isinstance(member, Level) else self.equal_by
+        return balance.recount(pinned, dominant_share(counted_by(member), by))
+
+    def check(self, level: Level, kept: Policy) -> None:
+        """Raise AssertionError unless keys and balance are those of a level made afresh."""
+        fresh = self.make(level)
+        balance = self.fill(level, fresh)
+        fresh.agree_with(kept)
+        # Numbers in a queue mean nothing but their order, so for them only the order of those who wait is compared.
+        if self.policy_name != "fifo":
+            for name in level.members:
+                assert kept.key(name) == fresh.key(name), (
+                    f"{name}: key {kept.key(name)} kept, {fresh.key(name)} recomputed"
+                )
+        waiting = [name for name in level.members if fresh.key(name) or self.policy_name != "fifo"]
+        assert sorted(waiting, key=kept.key) == sorted(waiting, key=fresh.key), (
+            "order kept and recomputed differ"
+        )
+        if level.balance is None or balance is None:
+            assert level.balance is balance, f"{level.name}: balanced for nothing, or not balanced"
+            return
+        counted = level.balance.counted
+        self.count_again(level, None)
+        assert counted == level.balance.counted, (
+            f"{level.name}: {counted} counted, not {level.balance.counted}"
+        )
+        for what in ("held", "parts", "claims"):
+            mine, other = getattr(level.balance, what), getattr(balance, what)
+            assert mine == other, f"{level.name}: {what} {mine} kept, {other} recomputed"
+
+
+def counted_by(member: "Level | Framework") -> Vector:
+    """What a member of a level that balances counts for, up to date within a cycle too."""
+    while isinstance(member, Level):
+        if member.balance is not None:
+            return member.balance.counted
+        (member,) = member.members.values()
+    return member.counted

@@ -1,0 +1,486 @@
+"""Ranks frameworks level by level: the roles at the top, the roles below one, at last the frameworks of one.
+
+Every level has a policy object of its own, and each level but the topmost is an account of the level above. A unit that
+is charged to a framework is told to each level on the way up, O(depth log n), and the way down to who is next asks each
+for its first. Frameworks of a role that has roles below it are one account among those, together, of weight 1: who moves
+work into sub-roles need not move all of it at once, and a hundred small frameworks do not crowd out the sub-roles.
+
+A role that is one framework, with no role above or below it, is an account of the topmost level and needs nothing else.
+Most are like that, so they have a short way of their own through the calls that a decision consists of.
+
+Under a policy that balances, a level counts above for what ``balance`` says, which depends on the unit it would be given
+next. To find that for every level at all times would cost a search of each at every change. So a level counts for the
+least it may until it comes first; then ``confirm`` *pins* it to the unit at hand. If it counts for more so, it may not be
+first any more, and the next round tells. The order is the same as if all had been known.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
+from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.balance import dominant_places, part_of
+from fairlead_master.allocation.level_books import EQUAL, LevelBooks
+from fairlead_master.allocation.level_paths import (
+    from_below,
+    is_ranked,
+    level_above,
+    level_below,
+    name_of,
+    path,
+    policy_of,
+    ranked_above,
+)
+from fairlead_master.allocation.policies.drf import divisors
+from fairlead_master.allocation.search import Shape
+from fairlead_proto.ids import FrameworkId, Role
+from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract, sum_vectors
+
+OWN: Final = "/."
+"""Added to the name of a role that has roles below it, it names its own frameworks. No role can be called so."""
+
+
+class LevelRanking:
+    """The levels of all roles, and who is next."""
+
+    def __init__(self, policy: str, kinds: ResourceKinds) -> None:
+        self._zero = kinds.zero
+        self._books = LevelBooks(policy, kinds)
+        self._plain: dict[str, Framework] = {}
+        """Roles that are one framework and nothing else."""
+        self._pins: dict[Level, Shape] = {}
+        """Levels that count for what a unit of this shape makes them count for."""
+        self.topmost = Level("", EQUAL, self._zero, self._zero)
+        self._adopt(self._books.parse())
+
+    def _adopt(self, policy: Policy) -> None:
+        self.topmost.policy = self.policy = policy
+        self.balances = policy.balances
+
+    # --- what is ranked -----------------------------------------------------------------------------------------
+
+    def set_policy(self, policy: str) -> None:
+        """Rank by another policy from now on; nobody is awake then."""
+        self._books.policy_name = policy
+        self.balances = self._books.parse().balances
+        for framework in self.topmost.frameworks():
+            framework.awake = False
+        for level in from_below(self.topmost):
+            level.awake_count = 0
+        self._rank_all()
+        self._adopt(policy_of(self.topmost))
+
+    def set_capacity(self, capacity: Vector, slots: int) -> None:
+        """The sums over active agents."""
+        self._books.set_capacity(capacity, slots)
+        if self.balances and len(self._plain) < len(self.topmost.members):
+            self._rank_all()
+            self._adopt(policy_of(self.topmost))
+            return
+        for level in from_below(self.topmost):
+            if level.policy is not None:
+                level.policy.set_capacity(capacity, slots)
+
+    def add_role(self, role: Role, weight: Weight, parent: RoleAccount | None) -> RoleAccount:
+        """A new role without frameworks, below ``parent``."""
+        if parent is not None and parent.below is None:
+            self._split(parent)
+        above = self.topmost if parent is None else level_below(parent)
+        own = Level(
+            role, weight, self._zero, self._zero, above=above, by=divisors(self._books.capacity, weight)
+        )
+        account = RoleAccount(role=role, weight=weight, own=own, parent=parent)
+        if parent is not None:
+            parent.children[role] = account
+        self._insert(own, above)
+        return account
+
+    def remove_role(self, account: RoleAccount) -> None:
+        """Forget a role without frameworks and without roles below it."""
+        self._take_out(account.own)
+        parent = account.parent
+        if parent is not None:
+            del parent.children[account.role]
+            if not parent.children:
+                self._merge(parent)
+
+    def add_framework(self, framework: Framework) -> None:
+        """A new framework in its role; it holds and wants nothing."""
+        account = framework.role
+        own = account.own
+        if not own.members and account.below is not None:
+            self._insert(own, account.below)
+        own.members[framework.framework_id] = framework
+        framework.counted = self._zero
+        if own.policy is not None:
+            own.policy.add(framework.framework_id, EQUAL, self._zero, 0)
+        elif len(own.members) > 1:
+            self._rank_again(own)
+        self._note_plain(account)
+
+    def remove_framework(self, framework: Framework) -> None:
+        """Forget a framework that is asleep, holds and wants nothing."""
+        account = framework.role
+        own = account.own
+        if self.policy.follows_use and framework.used is not None:
+            self.observe(framework, scale(framework.used, -1))
+        del own.members[framework.framework_id]
+        if own.balance is not None:
+            own.balance.set_part(framework.framework_id, self._zero)
+        if own.policy is not None:
+            own.policy.remove(framework.framework_id)
+            if len(own.members) == 1:
+                self._rank_again(own)
+        if not own.members and account.below is not None:
+            self._take_out(own)
+        self._note_plain(account)
+
+    def set_weight(self, account: RoleAccount) -> None:
+        """The account's weight has changed."""
+        level = account.top
+        level.weight, level.by = account.weight, divisors(self._books.capacity, account.weight)
+        policy_of(level_above(level)).set_weight(level.name, account.weight)
+        self._tell(level, self._zero)
+
+    # --- what happens -------------------------------------------------------------------------------------------
+
+    def serve(self, framework: Framework, unit: Vector) -> tuple[float, float]:
+        """The framework gets one unit; gives its role's key before and after."""
+        role = framework.role
+        if role.only is not None:
+            return self.policy.charge(role.role, unit, 1)
+        return self.count(framework, unit, 1)
+
+    def count(self, framework: Framework, unit: Vector, units: int) -> tuple[float, float]:
+        """The framework holds ``units`` more of ``unit``, or fewer; gives its role's key before and after.
+
+        Everything policies are charged passes here or in ``serve``.
+        """
+        top = framework.role.top
+        policy = policy_of(level_above(top))
+        before = policy.key(top.name)
+        if self.balances and framework.role.only is None:
+            self._count_balanced(framework, scale(unit, units))
+        else:
+            for name, level in ranked_above(framework):
+                if units >= 0:
+                    policy_of(level).charge(name, unit, units)
+                else:
+                    policy_of(level).release(name, unit, -units)
+        return before, policy.key(top.name)
+
+    def _count_balanced(self, framework: Framework, held: Vector) -> None:
+        framework.counted = add(framework.counted, held)
+        change, part = held, part_of(framework.counted, self._books.equal_by)
+        own = framework.role.own
+        if own.policy is None:
+            part = part_of(framework.counted, own.by)
+        for name, level in ranked_above(framework):
+            if any(change):
+                policy_of(level).charge(name, change, 1)
+            balance = level.balance
+            if balance is not None:
+                balance.held = add(balance.held, held)
+                balance.set_part(name, part)
+                change, part = self._recount(level), part_of(balance.parts, level.by)
+
+    def change_wish(self, framework: Framework, change: Vector, units: int) -> None:
+        """The framework holds and wants ``change`` more in all, in ``units`` units more."""
+        framework.wish = add(framework.wish, change)
+        framework.wish_units += units
+        own = framework.role.own
+        if own.policy is not None:
+            own.policy.set_wish_units(framework.framework_id, framework.wish_units)
+            own.policy.set_wish(framework.framework_id, framework.wish)
+        for level in path(own):
+            level.wish = add(level.wish, change)
+            level.wish_units += units
+            policy = policy_of(level_above(level))
+            policy.set_wish_units(level.name, level.wish_units)
+            policy.set_wish(level.name, level.wish)
+
+    def observe(self, framework: Framework, change: Vector) -> None:
+        """The framework's tasks use ``change`` more than when they were measured before."""
+        own = framework.role.own
+        if own.policy is not None:
+            own.policy.observe(framework.framework_id, framework.used or self._zero)
+        for level in path(own):
+            level.used = add(level.used, change)
+            policy_of(level_above(level)).observe(level.name, level.used)
+
+    def advance(self, now_ms: int) -> None:
+        """It is ``now_ms``."""
+        self._books.now_ms = now_ms
+        for level in from_below(self.topmost):
+            if level.policy is not None:
+                level.policy.advance(now_ms)
+
+    def begin_waiting(self, framework: Framework) -> None:
+        """The framework wants something; its number in the queue is ``framework.began``."""
+        name = framework.framework_id
+        for level in (*path(framework.role.own), self.topmost):
+            if level.policy is not None:
+                level.policy.begin_waiting(name)
+            level.waiting_count += 1
+            if level.waiting_count > 1:
+                return
+            level.began = framework.began
+            name = FrameworkId(level.name)
+
+    def end_waiting(self, framework: Framework) -> None:
+        """The framework wants nothing any more."""
+        for level in (*path(framework.role.own), self.topmost):
+            level.waiting_count -= 1
+            if level.waiting_count:
+                return
+            level.began = 0
+
+    def wake(self, framework: Framework) -> None:
+        """The framework takes part."""
+        framework.awake = True
+        name: str = framework.framework_id
+        for level in (*path(framework.role.own), self.topmost):
+            if level.policy is not None:
+                level.policy.activate(name)
+            level.awake_count += 1
+            if level.awake_count > 1:
+                break
+            name = level.name
+        self._claim(framework, framework.claims, 1)
+
+    def sleep(self, framework: Framework) -> None:
+        """The framework does not take part for now."""
+        framework.awake = False
+        name: str = framework.framework_id
+        for level in (*path(framework.role.own), self.topmost):
+            if level.policy is not None:
+                level.policy.deactivate(name)
+            level.awake_count -= 1
+            if level.awake_count:
+                break
+            name = level.name
+        self._claim(framework, framework.claims, -1)
+
+    def change_wanting(self, framework: Framework, unit: Vector, by: int) -> None:
+        """The framework wants units of one class more, or fewer, of this unit."""
+        if not self.balances or framework.role.only is not None:
+            return
+        toggled = []
+        for place in dominant_places(unit, self._books.capacity):
+            count = framework.claims.pop(place, 0) + by
+            if count:
+                framework.claims[place] = count
+            if count == (by > 0):
+                toggled.append(place)
+        if framework.awake:
+            self._claim(framework, toggled, by)
+
+    # --- who is next --------------------------------------------------------------------------------------------
+
+    def first(self) -> Framework | None:
+        """The framework to be served next; None if none is awake. Under a policy that balances: to be confirmed."""
+        name = self.policy.first()
+        if name is None:
+            return None
+        framework = self._plain.get(name)
+        if framework is not None:
+            return framework
+        member = self.topmost.members[name]
+        while isinstance(member, Level):
+            if member.policy is None:
+                (member,) = member.members.values()
+                continue
+            name = member.policy.first()
+            assert name is not None, f"{member.name} is awake and none of its members is"
+            member = member.members[name]
+        return member
+
+    def confirm(self, framework: Framework, shape: Shape) -> bool:
+        """Whether the framework, which comes first, still does when all it is part of counts for a unit of ``shape``.
+
+        If not, ask for the first again: every level then counts for what it must.
+        """
+        if framework.role.only is not None:
+            return True
+        for level in path(framework.role.own):
+            balance = level.balance
+            if balance is not None and self._pins.get(level) is not shape:
+                self._pins[level] = shape
+                change = self._books.count_again(level, dominant_places(shape.unit, self._books.capacity))
+                if any(change):
+                    policy_of(level_above(level)).charge(level.name, change, 1)
+                    self._settle(level_above(level))
+                    return False
+        return True
+
+    def unpin(self, shape: Shape | None) -> None:
+        """A unit of this shape fits nowhere any more, so that no level is given one next; None for all shapes."""
+        if self._pins:
+            for level in [level for level, pin in self._pins.items() if shape in {None, pin}]:
+                self._settle(level)
+
+    def key(self, account: RoleAccount) -> float:
+        """The role's key now, at its level."""
+        return policy_of(level_above(account.top)).key(account.top.name)
+
+    def in_order(self, level: Level | None = None) -> Iterator[Level]:
+        """The levels that rank frameworks, in the order in which they come first, whether or not they want anything."""
+        level = level or self.topmost
+        policy = policy_of(level)
+        for member in sorted(level.members.values(), key=lambda member: policy.key(name_of(member))):
+            if isinstance(member, Level) and any(
+                isinstance(below, Level) for below in member.members.values()
+            ):
+                yield from self.in_order(member)
+            elif isinstance(member, Level):
+                yield member
+
+    def check(self) -> None:
+        """Raise AssertionError unless counts and keys are those of levels made afresh from the books, ties included.
+
+        Of a policy that remembers the books do not know all, so its keys are not compared.
+        """
+        assert not self._pins, "a level is pinned between two cycles"
+        for level in from_below(self.topmost):
+            members = level.members.values()
+            assert level.awake_count == sum(m.awake for m in members), f"{level.name}: awake miscounted"
+            assert level.waiting_count == sum(m.began > 0 for m in members), (
+                f"{level.name}: waiting miscounted"
+            )
+            is_single = level is not self.topmost and not is_ranked(level)
+            assert (level.policy is None) == is_single, f"{level.name}: ranked for nothing, or not ranked"
+            if self.policy.follows_wishes and level is not self.topmost:
+                wish = sum_vectors((m.wish for m in members), self._zero)
+                assert level.wish == wish, f"{level.name}: wish {level.wish} kept, {wish} recomputed"
+                units = sum(m.wish_units for m in members)
+                assert level.wish_units == units, f"{level.name}: {level.wish_units} units kept, not {units}"
+            if self.policy.follows_use and level is not self.topmost:
+                used = sum_vectors((m.used or self._zero for m in members), self._zero)
+                assert level.used == used, f"{level.name}: use {level.used} kept, {used} recomputed"
+            if level.policy is not None and not self.policy.remembers:
+                self._books.check(level, level.policy)
+
+    # --- the tree -----------------------------------------------------------------------------------------------
+
+    def _split(self, account: RoleAccount) -> None:
+        """The first role below this one comes: a level of its own for those, in which its frameworks stand as one."""
+        own, counted = account.own, self._books.counts(account.own)[0]
+        above = level_above(own)
+        by = divisors(self._books.capacity, own.weight)
+        below = Level(own.name, own.weight, own.wish, own.used, own.wish_units, above=above, by=by)
+        above.members[below.name] = account.below = below
+        own.name, own.weight, own.above = account.role + OWN, EQUAL, below
+        own.by = self._books.equal_by
+        if own.members:
+            below.members[own.name] = own
+            below.awake_count, below.waiting_count = int(own.awake), int(own.began > 0)
+            below.began = own.began
+        self._note_plain(account)
+        self._rank(below)
+        self._tell(below, subtract(self._books.counts(below)[0], counted))
+
+    def _merge(self, account: RoleAccount) -> None:
+        """The last role below this one has left: its frameworks stand for it as before."""
+        own, below = account.own, level_below(account)
+        above, counted = level_above(below), self._books.counts(below)[0]
+        own.name, own.weight, own.by, own.above = below.name, below.weight, below.by, above
+        own.began = below.began
+        above.members[own.name] = own
+        account.below = None
+        self._pins.pop(below, None)
+        self._note_plain(account)
+        self._tell(own, subtract(self._books.counts(own)[0], counted))
+
+    def _note_plain(self, account: RoleAccount) -> None:
+        account.only = None
+        if len(account.frameworks) == 1 and account.below is None and account.parent is None:
+            (account.only,) = account.frameworks.values()
+            self._plain[account.role] = account.only
+        else:
+            self._plain.pop(account.role, None)
+
+    def _insert(self, level: Level, above: Level) -> None:
+        above.members[level.name] = level
+        policy_of(above).add(level.name, level.weight, self._zero, 0)
+        if self.balances:
+            self._settle(above)
+
+    def _take_out(self, level: Level) -> None:
+        above = level_above(level)
+        del above.members[level.name]
+        policy_of(above).remove(level.name)
+        if above.balance is not None:
+            above.balance.set_part(level.name, self._zero)
+            self._settle(above)
+
+    def _rank_again(self, level: Level) -> None:
+        """The level got its second framework, or lost its last but one."""
+        counted = self._books.counts(level)[0]
+        self._pins.pop(level, None)
+        if is_ranked(level):
+            self._rank(level)
+        else:
+            level.policy = level.balance = None
+        self._tell(level, subtract(self._books.counts(level)[0], counted))
+
+    def _rank(self, level: Level) -> None:
+        for framework in level.frameworks():
+            self._books.note(framework)
+        level.policy = self._books.make(level)
+        self._fill_kept(level)
+
+    def _rank_all(self) -> None:
+        self._pins = {}
+        levels = list(from_below(self.topmost))
+        for level in reversed(levels):  # From the top, since a policy follows the one above it.
+            level.by = divisors(self._books.capacity, level.weight)
+            level.balance = None
+            level.policy = self._books.make(level) if level is self.topmost or is_ranked(level) else None
+        for framework in self.topmost.frameworks():
+            self._books.note(framework)
+        for level in levels:
+            if level.policy is not None:
+                self._fill_kept(level)
+
+    def _fill_kept(self, level: Level) -> None:
+        level.balance = self._books.fill(level, policy_of(level))
+        if level.balance is not None:
+            self._recount(level)
+        members = level.members.values()
+        level.wish = sum_vectors((m.wish for m in members), self._zero)
+        level.wish_units = sum(m.wish_units for m in members)
+        level.used = sum_vectors((m.used or self._zero for m in members), self._zero)
+
+    # --- what a level counts for --------------------------------------------------------------------------------
+
+    def _claim(self, framework: Framework, places: Iterable[int], by: int) -> None:
+        if not self.balances or framework.role.only is not None:
+            return
+        for level in path(framework.role.own):
+            if level.balance is not None:
+                for place in places:
+                    level.balance.claims[place] += by
+        self._settle(framework.role.own)
+
+    def _recount(self, level: Level) -> Vector:
+        """Let a level count for the least it may; gives the change."""
+        self._pins.pop(level, None)
+        return self._books.count_again(level, None)
+
+    def _settle(self, level: Level) -> None:
+        """The same for the level and all above it, which are told."""
+        for each in path(level):
+            change = self._recount(each) if each.balance is not None else self._zero
+            if any(change):
+                policy_of(level_above(each)).charge(each.name, change, 1)
+
+    def _tell(self, level: Level, change: Vector) -> None:
+        """The level counts for ``change`` more above, and its part may have changed."""
+        if not self.balances:
+            return
+        above = level_above(level)
+        if any(change):
+            policy_of(above).charge(level.name, change, 1)
+        if above.balance is not None:
+            above.balance.set_part(level.name, self._books.part(level))
+            self._tell(above, self._recount(above))
