@@ -50,9 +50,23 @@ class PricedReference(Reference):
         cost = sum(a * price for a, price in zip(row, self.prices, strict=True))
         return float(size * max(cost, least * sum(row)) ** (1 / self.alpha))
 
-    def key(self, members: list[FrameworkId], weight: Weight, began: int) -> float:
+    def key(self, name: str) -> float:
         least = FLOOR * (sum(self.prices) or 1.0)
-        return self.factor(self.charged(members), self.units(members), least) / weight.default
+        members = self.members(name)
+        return self.factor(self.charged(members), self.units(members), least) / self.weight(name).default
+
+    def order(self) -> list[ReferenceFramework]:
+        """Frameworks that want something, in the order in which they are served."""
+        roles = sorted(self.below(""), key=self.key)
+        frameworks = [self.frameworks[FrameworkId(name)] for role in roles for name in self.level_of(role)]
+        return [f for f in frameworks if any(self.is_open(f, wanted) for wanted in f.classes)]
+
+    def stops_others(self, framework: ReferenceFramework) -> bool:
+        """Whether others wait for it where the head freezes."""
+        return self.settings.when_head_does_not_fit == "freeze" and any(
+            self.is_open(framework, wanted) and self.freezes(framework, wanted)
+            for wanted in framework.classes
+        )
 
     def wish(self, framework: ReferenceFramework) -> tuple[Vector, int]:
         wish, units = self.charged([framework.framework_id]), self.units([framework.framework_id])
@@ -74,6 +88,11 @@ class PricedReference(Reference):
             assert price * (1 - taken) <= LOAD_ERROR * sum(self.prices), f"{load} at prices {self.prices}"
 
 
+def role_of(framework_id: FrameworkId) -> Role:
+    """The role of which the framework is the only one."""
+    return Role(f"role-{framework_id}")
+
+
 class PricedHistory(AllocatorHistory):
     """One framework a role, so that all prices can be seen from outside."""
 
@@ -93,13 +112,13 @@ class PricedHistory(AllocatorHistory):
     def add_framework(self, role: int) -> None:
         self.count += 1
         framework_id = FrameworkId(f"f{self.count}")
-        self.reference.add_framework(framework_id, Role(framework_id))
-        self.allocator.add_framework(framework_id, Role(framework_id))
+        self.reference.add_framework(framework_id, role_of(framework_id))
+        self.allocator.add_framework(framework_id, role_of(framework_id))
 
     @precondition(lambda self: self.reference.frameworks)
     @rule(choice=index, weight=st.sampled_from(WEIGHTS))
     def set_weight_of_framework(self, choice: int, weight: Weight) -> None:
-        role = Role(self._framework_id(choice))
+        role = role_of(self._framework_id(choice))
         self.reference.weights[role] = weight
         self.allocator.set_weight(role, weight)
 
@@ -143,8 +162,7 @@ class PricedHistory(AllocatorHistory):
                 self.reference.is_open(framework, wanted) and self.reference.candidates(framework, wanted)
                 for wanted in framework.classes
             )
-            freezes = self.settings.when_head_does_not_fit == "freeze" and self.reference.freezes(framework)
-            if served or freezes:
+            if served or self.reference.stops_others(framework):
                 return framework.framework_id
         return None
 
@@ -156,8 +174,7 @@ class PricedHistory(AllocatorHistory):
             key = self._key(expected[0])
             assert any(
                 abs(self._key(framework.framework_id) - key) <= ROUNDING * key
-                and self.settings.when_head_does_not_fit == "freeze"
-                and self.reference.freezes(framework)
+                and self.reference.stops_others(framework)
                 for framework in self.reference.order()
                 if framework.framework_id != expected[0]
             ), (
@@ -165,8 +182,7 @@ class PricedHistory(AllocatorHistory):
             )
 
     def _key(self, framework_id: FrameworkId) -> float:
-        weight = self.reference.weights.get(Role(framework_id), Weight())
-        return self.reference.key([framework_id], weight, 0)
+        return self.reference.key(role_of(framework_id))
 
     def _look_at_prices(self) -> None:
         prices = self.allocator.prices()
@@ -182,7 +198,7 @@ class PricedHistory(AllocatorHistory):
         self.reference.check_prices()
         rows = self.allocator.role_report()
         for row in rows:
-            expected = self._key(FrameworkId(row.role))
+            expected = self.reference.key(row.role)
             assert abs(row.key - expected) <= ROUNDING * expected, f"{row.role}: {row.key}, not {expected}"
         assert rows == sorted(rows, key=lambda row: row.key)
 
