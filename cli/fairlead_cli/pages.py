@@ -31,7 +31,7 @@ class Listing:
     filters: Mapping[str, Any] = field(default_factory=dict)
 
     def fetch(self, connection: Connection) -> tuple[list[rows.Row], int]:
-        """All rows, by id, and the version of the cluster they are not older than. Roles are in the master's order."""
+        """All rows, by id, and the version of the cluster they are not older than. Roles are in the order of the tree."""
         found: list[rows.Row] = []
         version, token = None, ""
         while True:
@@ -42,8 +42,13 @@ class Listing:
             version = answer.version if version is None else version
             token = answer.next_page_token
             if not token:
-                found.sort(key=lambda row: natural_order(row.get("id", "")))
+                found.sort(key=_order)
                 return found, version
+
+
+def _order(row: rows.Row) -> list[str | int]:
+    """By id; roles as a tree, each before those below it: eng, eng/ml, eng-2."""
+    return natural_order(row["id"]) if "id" in row else [*row.get("role", "").split("/")]
 
 
 def natural_order(id: str) -> list[str | int]:

@@ -104,6 +104,7 @@ def share(info: operator_pb2.RoleInfo) -> Row:
     """A row of ``fairlead shares``: what the policy sees of one role."""
     return {
         "role": info.role,
+        "parent": info.parent or None,
         "weight": _finite(info.weight),
         "dominant_share": _finite(info.dominant_share),
         "dominant_resource": info.dominant_resource or None,
@@ -122,6 +123,7 @@ def weights(info: operator_pb2.RoleInfo) -> Row:
     exceptions = info.resource_weights
     return {
         "role": info.role,
+        "parent": info.parent or None,
         "weight": _finite(info.weight),
         "resource_weights": {name: _finite(exceptions[name]) for name in sorted(exceptions)},
         "frameworks": info.frameworks,

@@ -110,6 +110,12 @@ def _share(name: str) -> Callable[[Row], str | None]:
     return lambda row: None if row[name] is None else f"{row[name]:.4f}"
 
 
+def _in_tree(row: Row) -> str:
+    """The whole name, so that it can be copied, further in the deeper it stands."""
+    role: str = row["role"]
+    return "  " * role.count("/") + role
+
+
 def _pairs(pairs: dict[str, Any]) -> str:
     return ",".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in pairs.items())  # fmt: skip
 
@@ -164,7 +170,7 @@ FRAMEWORKS: Final = (
     ),
 )
 ROLES: Final = (
-    Column("ROLE", lambda row: row["role"]),
+    Column("ROLE", _in_tree),
     Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
     Column("RESOURCE WEIGHTS", lambda row: _pairs(row["resource_weights"])),
     Column("FRAMEWORKS", lambda row: row["frameworks"], right=True),
@@ -173,7 +179,7 @@ ROLES: Final = (
     Column("ALLOCATED", lambda row: _held(row["allocated"])),
 )
 SHARES: Final = (
-    Column("ROLE", lambda row: row["role"]),
+    Column("ROLE", _in_tree),
     Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
     Column("DOMINANT SHARE", _share("dominant_share"), right=True),
     Column("", lambda row: share_bar(row["dominant_share"] or 0, row["fair_share"] or 0), terminal_only=True),
@@ -187,7 +193,7 @@ SHARES: Final = (
     Column("USED", lambda row: _held(row["used"] or {}), is_shown=_any_measured),
 )
 WEIGHTS: Final = (
-    Column("ROLE", lambda row: row["role"]),
+    Column("ROLE", _in_tree),
     Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
     Column("OF RESOURCES", lambda row: _pairs(row["resource_weights"])),
     Column("FRAMEWORKS", lambda row: row["frameworks"], right=True),

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 import fairlead_master
+from fairlead_master.allocation.hierarchy import with_those_above
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Offer, Task
 from fairlead_proto.convert import write_resources, write_usage
 from fairlead_proto.ids import FrameworkId, TaskId
@@ -201,13 +202,14 @@ def framework_info(master: Master, framework: Framework) -> pb.FrameworkInfo:
 
 
 def roles(master: Master) -> Sequence[pb.RoleInfo]:
-    """Every role that holds or wants something, or has a weight of its own."""
+    """Every role with a framework in it or below it; what it holds, wants and runs includes the roles below it."""
     running: dict[str, int] = {}
     used: dict[str, Vector] = {}
     for framework in master.frameworks.values():
-        running[framework.role] = running.get(framework.role, 0) + len(framework.tasks)
-        if framework.used:
-            used[framework.role] = add(used.get(framework.role, master.kinds.zero), framework.used)
+        for role in with_those_above(framework.role):
+            running[role] = running.get(role, 0) + len(framework.tasks)
+            if framework.used:
+                used[role] = add(used.get(role, master.kinds.zero), framework.used)
     names = master.kinds.names
     return [
         pb.RoleInfo(
@@ -226,6 +228,7 @@ def roles(master: Master) -> Sequence[pb.RoleInfo]:
             allocated=write_resources(_floor(row.charged), master.kinds),
             rank=row.rank,
             used=write_resources(used[row.role], master.kinds) if row.role in used else None,
+            parent=row.parent or "",
         )
         for row in master.allocator.role_report()
     ]

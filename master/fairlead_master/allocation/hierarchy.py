@@ -209,3 +209,9 @@ def parent_of(role: Role) -> Role | None:
     """The role above it; None at the top."""
     above, slash, _ = role.rpartition("/")
     return Role(above) if slash else None
+
+
+def with_those_above(role: Role) -> list[Role]:
+    """The role and all above it, upwards: ``eng/ml``, ``eng``."""
+    words = role.split("/")
+    return [Role("/".join(words[:depth])) for depth in range(len(words), 0, -1)]
