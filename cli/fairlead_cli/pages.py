@@ -29,6 +29,10 @@ class Listing:
     """Of changes that can alter the listing."""
     request: Callable[..., Any] = operator_pb2.ListRequest
     filters: Mapping[str, Any] = field(default_factory=dict)
+    of_all: Callable[[Any], rows.Row] = lambda _: {}
+    """What the answer says of all rows alike: keys that each of them gets as well."""
+    footer: Callable[[Sequence[rows.Row]], str] = lambda _: ""
+    """A line for people below the table; empty for none."""
 
     def fetch(self, connection: Connection) -> tuple[list[rows.Row], int]:
         """All rows, by id, and the version of the cluster they are not older than. Roles are in the order of the tree."""
@@ -37,7 +41,8 @@ class Listing:
         while True:
             request = self.request(page_size=PAGE_SIZE, page_token=token, **self.filters)
             answer = connection.call(getattr(connection.operator, self.method), request)
-            found += map(self.row, getattr(answer, self.items))
+            of_all = self.of_all(answer)
+            found += [{**self.row(item), **of_all} for item in getattr(answer, self.items)]
             # The first page's version: what changed while later pages were read is then reported again, never missed.
             version = answer.version if version is None else version
             token = answer.next_page_token
@@ -69,7 +74,15 @@ FRAMEWORKS: Final = Listing(
 )
 # A share moves with tasks and offers, and with the capacity it is a share of.
 _SHARE_KINDS: Final = ("role", "framework", "task", "offer", "agent", "policy")
-ROLES: Final = Listing("ListRoles", "roles", rows.role, tables.ROLES, _SHARE_KINDS)
-SHARES: Final = Listing("ListRoles", "roles", rows.share, tables.SHARES, _SHARE_KINDS)
+ROLES: Final = Listing("ListRoles", "roles", rows.role, tables.ROLES, _SHARE_KINDS, of_all=rows.market)
+SHARES: Final = Listing(
+    "ListRoles",
+    "roles",
+    rows.share,
+    tables.SHARES,
+    _SHARE_KINDS,
+    of_all=rows.market,
+    footer=tables.price_line,
+)
 OFFERS: Final = Listing("ListOffers", "offers", rows.offer, tables.OFFERS, ("offer",))
 WEIGHTS: Final = Listing("ListRoles", "roles", rows.weights, tables.WEIGHTS, _SHARE_KINDS)

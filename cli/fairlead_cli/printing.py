@@ -9,15 +9,15 @@ from fairlead_cli.rows import Row
 from fairlead_cli.tables import Column, drawn_table, plain_table
 
 
-def print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
-    """Print rows to stdout: a drawn table on a terminal, else plain aligned columns with a header."""
+def print_table(rows: Sequence[Row], columns: Sequence[Column], footer: str = "") -> None:
+    """Print rows to stdout: a drawn table on a terminal, else plain aligned columns with a header; a footer below."""
     if sys.stdout.isatty():
         from rich.console import Console
 
         console = Console(highlight=False)
-        console.print(drawn_table(rows, columns, width=console.width))
+        console.print(drawn_table(rows, columns, width=console.width, footer=footer))
     else:
-        print(plain_table(rows, columns), flush=True)
+        print(plain_table(rows, columns, footer), flush=True)
 
 
 def print_json(value: Any) -> None:

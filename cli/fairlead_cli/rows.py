@@ -118,6 +118,15 @@ def share(info: operator_pb2.RoleInfo) -> Row:
     }
 
 
+def market(answer: operator_pb2.ListRolesResponse) -> Row:
+    """What rows of ``fairlead shares`` have in common: what resources cost under ``pf`` and its kin."""
+    prices = answer.prices
+    return {
+        "prices": {name: _finite(prices[name]) for name in sorted(prices)} or None,
+        "price_error": answer.price_error if prices else None,
+    }
+
+
 def weights(info: operator_pb2.RoleInfo) -> Row:
     """A row of ``fairlead weight get``."""
     exceptions = info.resource_weights

@@ -22,7 +22,7 @@ def show(master: str, listing: Listing, *, as_json: bool, is_watched: bool) -> N
     if as_json:
         print_json(found)
     else:
-        print_table(found, listing.columns)
+        print_table(found, listing.columns, listing.footer(found))
 
 
 def show_tasks(master: str, listing: Listing, framework_id: str) -> None:
@@ -78,10 +78,13 @@ def _watch(connection: Connection, listing: Listing, *, as_json: bool) -> NoRetu
             connection,
             listing,
             lambda found: live.update(
-                tables.drawn_table(found, listing.columns, width=live.console.width), refresh=True
+                tables.drawn_table(
+                    found, listing.columns, width=live.console.width, footer=listing.footer(found)
+                ),
+                refresh=True,
             ),
         )
 
 
 def _print_block(found: list[rows.Row], listing: Listing) -> None:
-    print(tables.plain_table(found, listing.columns), end="\n\n", flush=True)
+    print(tables.plain_table(found, listing.columns, listing.footer(found)), end="\n\n", flush=True)

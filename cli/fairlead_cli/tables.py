@@ -220,26 +220,39 @@ DECISIONS: Final = (
 )
 
 
-def plain_table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
+def price_line(rows: Sequence[Row]) -> str:
+    """What the whole of each resource costs under a policy with prices; empty without one."""
+    prices = rows[0]["prices"] if rows else None
+    if prices is None:
+        return ""
+    costs = ", ".join(f"{name} {price:.3g}" for name, price in prices.items())
+    return (
+        f"price of all there is: {costs} (supply and demand differ by {rows[0]['price_error']:.1g} at most)"
+    )
+
+
+def plain_table(rows: Sequence[Row], columns: Sequence[Column], footer: str = "") -> str:
     """Text in aligned columns, two blanks apart; an absent value is ``-``, and nothing is ever cut."""
     shown = [column for column in columns if column.is_shown(rows) and not column.terminal_only]
     lines = [[column.title for column in shown], *([_text(column, row) for column in shown] for row in rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(shown))]
-    return "\n".join(
+    printed = [
         "  ".join(
             text.rjust(width) if column.right else text.ljust(width)
             for text, width, column in zip(line, widths, shown, strict=True)
         ).rstrip()
         for line in lines
-    )
+    ]
+    return "\n".join([*printed, footer] if footer else printed)
 
 
-def drawn_table(rows: Sequence[Row], columns: Sequence[Column], *, width: int) -> Any:
+def drawn_table(rows: Sequence[Row], columns: Sequence[Column], *, width: int, footer: str = "") -> Any:
     """A rich table; where ``width`` is too little titles fold between their words, then cells, and nothing is cut."""
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
+    table.caption, table.caption_justify = footer or None, "left"
     shown = [column for column in columns if column.is_shown(rows)]
     cells = [[_text(column, row) for column in shown] for row in rows]
     widths = [max((len(line[index]) for line in cells), default=0) for index in range(len(shown))]

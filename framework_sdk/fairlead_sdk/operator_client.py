@@ -99,6 +99,11 @@ class OperatorClient:
             for role in page.roles:
                 yield role
 
+    async def prices(self) -> dict[str, float]:
+        """What the whole of each resource costs under ``pf`` and its kin, in units of weight; empty without prices."""
+        request = operator_pb2.ListRequest(page_size=1)
+        return dict((await self._ask("ListRoles", request, operator_pb2.ListRolesResponse)).prices)
+
     async def offers(self) -> AsyncIterator[operator_pb2.OfferInfo]:
         """Outstanding offers in id order."""
         async for page in self._pages(

@@ -93,8 +93,15 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         taken, token = views.page(
             views.roles(master), lambda info: info.role, request.page_size, request.page_token
         )
-        policy = master.settings.allocation.policy
-        return pb.ListRolesResponse(roles=taken, next_page_token=token, version=master.version, policy=policy)
+        prices = master.allocator.prices()
+        return pb.ListRolesResponse(
+            roles=taken,
+            next_page_token=token,
+            version=master.version,
+            policy=master.settings.allocation.policy,
+            prices=views.prices(master, prices),
+            price_error=prices.error if prices else 0.0,
+        )
 
     async def ListOffers(self, request: pb.ListRequest, context: Context) -> pb.ListOffersResponse:
         await self._check_page(request.page_size, context)

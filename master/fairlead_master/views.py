@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 import fairlead_master
+from fairlead_master.allocation.api import Prices
 from fairlead_master.allocation.hierarchy import with_those_above
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Offer, Task
 from fairlead_proto.convert import write_resources, write_usage
@@ -232,6 +233,19 @@ def roles(master: Master) -> Sequence[pb.RoleInfo]:
         )
         for row in master.allocator.role_report()
     ]
+
+
+def prices(master: Master, prices: Prices | None) -> dict[str, float]:
+    """What the whole of each resource costs roles, by name, if the cluster has any of it; empty without prices."""
+    if prices is None:
+        return {}
+    return {
+        name: price
+        for name, price, total in zip(
+            master.kinds.names, prices.of_whole, master.allocator.capacity, strict=True
+        )
+        if total
+    }
 
 
 def offer_info(master: Master, offer: Offer, now_ms: int) -> pb.OfferInfo:

@@ -187,7 +187,7 @@ class PricedHistory(AllocatorHistory):
     def _look_at_prices(self) -> None:
         prices = self.allocator.prices()
         assert prices is not None
-        self.reference.prices = prices
+        self.reference.prices = prices.of_whole
 
     @invariant()
     def books_agree(self) -> None:

@@ -55,6 +55,7 @@ class CannedMaster(
         self.tasks = [a_task("t-1"), a_task("t-2", state="PENDING", agent_id="", started_ms=0)]
         self.agents = [an_agent()]
         self.page_size = 1000
+        self.prices: dict[str, float] = {}
         self.refusal: tuple[grpc.StatusCode, str] | None = None
         self.requests: list[Any] = []
         self.outputs: dict[str, bytes] = {"stdout": b"one\ntwo\nthree\n", "stderr": b"oops\n"}
@@ -134,7 +135,12 @@ class CannedMaster(
             rank=1,
         )
         idle = operator_pb2.RoleInfo(role="idle", weight=1, key=float("inf"))
-        return operator_pb2.ListRolesResponse(roles=[role, idle], version=self.version)
+        return operator_pb2.ListRolesResponse(
+            roles=[role, idle],
+            version=self.version,
+            prices=self.prices,
+            price_error=3e-7 if self.prices else 0,
+        )
 
     def ListOffers(self, request: Any, context: grpc.ServicerContext) -> operator_pb2.ListOffersResponse:
         self._note(request, context)

@@ -389,6 +389,27 @@ def test_shares_and_weights_show_who_holds_what(invoke: Invoke) -> None:
     assert decisions[0]["framework_id"] == framework_id
 
 
+def test_shares_show_what_resources_cost_where_there_are_prices(invoke: Invoke) -> None:
+    """All want CPUs, of which there are too few, and memory is left over: it costs nothing, and CPUs what all pay."""
+    for role, weight in (("heavy", "2"), ("light", "1")):
+        wishes = ("--role", role, "--weight", weight, "--mem", "64MiB", "-n", "10")
+        assert invoke("run", "--detach", *wishes, "--", "sleep", "60").code == 0
+    assert [row["prices"] for row in listing(invoke, "shares") if row["pending"]] == [None, None]
+
+    assert invoke("policy", "set", "pf").code == 0
+    rows = listing(invoke, "shares")
+    exact = eventually(
+        lambda: [row for row in listing(invoke, "shares") if row["price_error"] < 1e-9], limit_s=30
+    )
+    shown = invoke("shares").out.splitlines()[-1]
+    assert invoke("policy", "set", "drf").code == 0
+
+    assert all(row["price_error"] <= 1e-3 for row in rows)
+    prices = exact[0]["prices"]
+    assert (prices["cpus"], prices["mem"]) == (pytest.approx(3, rel=1e-9), 0)
+    assert shown.startswith("price of all there is: cpus 3, ")
+
+
 def test_policy_is_changed_at_run_time(invoke: Invoke) -> None:
     assert json.loads(invoke("policy", "get", "--json").out)["policy"] == "drf"
 

@@ -75,6 +75,21 @@ def test_shares_have_the_keys_scripts_rely_on(invoke: Invoke, master: CannedMast
     assert idle["key"] is None, "JSON has no infinity"
 
 
+def test_shares_show_prices_under_a_policy_that_has_them(invoke: Invoke, master: CannedMaster) -> None:
+    unpriced = rows(invoke, "shares")
+    table = invoke("shares").out
+    master.prices = {"mem": 0.0, "cpus": 2.5}
+
+    priced = rows(invoke, "shares")
+    below = invoke("shares").out
+
+    assert [(row["prices"], row["price_error"]) for row in unpriced] == [(None, None)] * 2
+    assert [(row["prices"], row["price_error"]) for row in priced] == [({"cpus": 2.5, "mem": 0}, 3e-7)] * 2
+    assert below == table + (
+        "price of all there is: cpus 2.5, mem 0 (supply and demand differ by 3e-07 at most)\n"
+    )
+
+
 def test_roles_and_offers_are_listed(invoke: Invoke, master: CannedMaster) -> None:
     role = rows(invoke, "roles")[0]
     (offer,) = rows(invoke, "offers")

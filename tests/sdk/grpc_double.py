@@ -96,6 +96,11 @@ class Operators(operator_pb2_grpc.OperatorServiceServicer):
         token = str(page + 1) if page < 2 else ""
         return operator_pb2.ListTasksResponse(tasks=tasks, next_page_token=token)
 
+    async def ListRoles(  # noqa: N802 - the schema's name
+        self, request: Any, context: Any
+    ) -> operator_pb2.ListRolesResponse:
+        return operator_pb2.ListRolesResponse(prices={"cpus": 2.0, "mem": 0.5}, next_page_token="more")
+
     async def Watch(  # noqa: N802 - the schema's name
         self, request: Any, context: Any
     ) -> None:

@@ -30,6 +30,10 @@ async def test_listings_go_through_all_pages(client: OperatorClient) -> None:
     assert [task.task_id async for task in client.tasks(states=["RUNNING"])] == [f"t{n}" for n in range(6)]
 
 
+async def test_prices_of_resources_are_read_by_name(client: OperatorClient) -> None:
+    assert await client.prices() == {"cpus": 2.0, "mem": 0.5}
+
+
 async def test_a_refusal_has_a_code_and_the_masters_words(master: GrpcDouble, client: OperatorClient) -> None:
     master.operators.refusal = (grpc.StatusCode.NOT_FOUND, "no such thing")
 

@@ -20,6 +20,7 @@ from fairlead_master.allocation.api import (
     Counters,
     Grant,
     Infeasibility,
+    Prices,
     RoleRow,
     Weight,
 )
@@ -246,8 +247,8 @@ class Allocator:
         framework.estimate.sample(task_id, declared, used)
         framework.estimate.look(now_ms)
 
-    def prices(self) -> tuple[float, ...] | None:
-        """What a whole resource costs under the policy, by place in the vector; None if it has no prices."""
+    def prices(self) -> Prices | None:
+        """What resources cost roles under the policy; None if it has no prices."""
         self._sync_capacity()
         return self._hierarchy.prices()
 

@@ -50,6 +50,23 @@ class Weight:
         return self.by_resource.get(place, self.default)
 
 
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What resources cost under a policy whose fluid optimum is a market (paper 000: the multipliers)."""
+
+    of_whole: tuple[float, ...]
+    """By place in the vector, what all of a resource costs, in units of weight; 0 for what is not scarce."""
+    overload: float
+    """Part of a resource by which the demand at these prices exceeds it, at most."""
+    slackness: float
+    """What is charged for resources that are not all in demand at these prices, as a part of all that is charged."""
+
+    @property
+    def error(self) -> float:
+        """The larger of the two. Both are 0 at the optimum, and nowhere else: its conditions (3) and (4)."""
+        return max(self.overload, self.slackness)
+
+
 class Policy(ABC):
     """Ranks accounts: the one with the smallest key that wants something is served next.
 
@@ -153,8 +170,8 @@ class Policy(ABC):
             AssertionError: it is off by more than the tolerance.
         """
 
-    def prices(self) -> tuple[float, ...] | None:
-        """What a whole resource costs, by place in the vector, in units of weight; None if the policy has no prices."""
+    def prices(self) -> Prices | None:
+        """What resources cost, for policies that have prices; None for others."""
         return None
 
 

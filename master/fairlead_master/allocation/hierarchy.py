@@ -8,7 +8,7 @@ and want, the ranking can be made from them at any time, and is when the operato
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, RoleAccount
-from fairlead_master.allocation.api import AllocationError, Weight
+from fairlead_master.allocation.api import AllocationError, Prices, Weight
 from fairlead_master.allocation.level_books import EQUAL
 from fairlead_master.allocation.levels import OWN, LevelRanking
 from fairlead_master.allocation.policies import names
@@ -141,8 +141,8 @@ class Hierarchy:
         if self._ranking.policy.follows_use:
             self._ranking.observe(framework, subtract(used, before))
 
-    def prices(self) -> tuple[float, ...] | None:
-        """What a whole resource costs under the policy, by place in the vector; None if it has no prices."""
+    def prices(self) -> Prices | None:
+        """What resources cost roles under the policy; None if it has no prices."""
         return self._ranking.policy.prices()
 
     def set_waiting(self, framework: Framework, *, waiting: bool) -> None:

@@ -34,7 +34,7 @@ from math import nan
 from operator import add
 from typing import Final, Self
 
-from fairlead_master.allocation.api import AllocationError, Policy, Weight
+from fairlead_master.allocation.api import AllocationError, Policy, Prices, Weight
 from fairlead_master.allocation.multipliers.classes import (
     AlphaRule,
     DemandClass,
@@ -258,9 +258,11 @@ class AlphaFairness(Policy):
         state = self._accounts[account]
         return state.queue.factor * state.key if state.queue is not None else 0.0
 
-    def prices(self) -> tuple[float, ...]:
-        """Prices by place in the vector, for the whole of each resource, in units of weight for alpha = 1."""
-        return self._made_afresh().prices() if self._is_stale else self.market.prices()
+    def prices(self) -> Prices:
+        """The multipliers, in units of weight if alpha is 1, and how far they are from the exact ones. Costs O(n)."""
+        market = self._made_afresh().market if self._is_stale else self.market
+        certificate = market.certificate()
+        return Prices(market.prices(), certificate.overload, certificate.slackness)
 
     def advance(self, now_ms: int) -> None:
         """Make prices exact if the population has not changed for ``QUIET_MS``."""
@@ -284,7 +286,7 @@ class AlphaFairness(Policy):
         self._enter_market()
         prices = other.prices()
         assert prices is not None, f"{other.name} has no prices"
-        self.market.adopt(prices)
+        self.market.adopt(prices.of_whole)
         certificate = self.market.certificate()
         assert certificate.overload <= PRICE_TOLERANCE, f"prices {prices}: {certificate}"
         assert certificate.slackness <= PRICE_TOLERANCE, f"prices {prices}: {certificate}"
