@@ -47,24 +47,13 @@ def test_section_3_3_loads_of_the_two_patterns() -> None:
     assert unbalanced[0] / unbalanced[1] == F(31, 13)
 
 
-def light_traffic(rates: traffic.Rates, alpha: Fraction, beta: Fraction) -> list[Fraction]:
-    """c_11, c_12, c_21, c_22 of gamma_k = 1 - c_k1 rho_1 - c_k2 rho_2, of second order in the populations.
-
-    gamma_k = rho_k / E(n_k) and rho_k = E(n_k phi_k) give gamma_k = 1 - E(n_k (1 - phi_k)) / E(n_k), which two jobs decide.
-    Two of one class: probability rho_k^2, phi_k = 1/2. One of each: rho_1 and rho_2 each lead there at the other's rate, and
-    phi_1 + phi_2 leads out, so that the probability is 2 rho_1 rho_2 / (phi_1 + phi_2).
-    """
-    one, other = rates(1, 1, alpha, beta)
-    return [F(1), 2 * (1 - one) / (one + other), 2 * (1 - other) / (one + other), F(1)]
-
-
 @pytest.mark.parametrize(("alpha", "beta"), PROFILES)
 @pytest.mark.parametrize("rates", [traffic.drf, traffic.pf])
 def test_section_3_3_light_traffic_is_what_the_chain_does(
     rates: traffic.Rates, alpha: Fraction, beta: Fraction
 ) -> None:
     """The derivation above against the chain with up to three jobs, solved exactly: apart by the square of the load only."""
-    coefficients = light_traffic(rates, alpha, beta)
+    coefficients = traffic.light_traffic(rates, alpha, beta)
 
     for rho in ((SMALL, SMALL), (3 * SMALL, SMALL), (SMALL, 5 * SMALL)):
         gamma = traffic.service_rates(rates, alpha, beta, rho, jobs_max=3)
@@ -77,7 +66,7 @@ def test_section_3_3_light_traffic_is_what_the_chain_does(
 @pytest.mark.parametrize(("alpha", "beta"), PROFILES)
 def test_section_3_3_light_traffic_of_drf_is_as_printed(alpha: Fraction, beta: Fraction) -> None:
     """phi = 1 / (1 + beta) for both, so 2 (1 - phi) / (2 phi) = beta."""
-    assert light_traffic(traffic.drf, alpha, beta) == [1, beta, beta, 1]
+    assert traffic.light_traffic(traffic.drf, alpha, beta) == [1, beta, beta, 1]
 
 
 @pytest.mark.parametrize(("alpha", "beta"), PROFILES)
@@ -95,7 +84,7 @@ def test_section_3_3_light_traffic_of_pf_is_not_as_printed(alpha: Fraction, beta
         corrected = [1, 2 * beta / (1 + beta), 2 * (2 * beta - 1) / (1 + beta), 1]
     printed = [1, beta, max(2 - 1 / beta, alpha), 1]
 
-    assert light_traffic(traffic.pf, alpha, beta) == corrected
+    assert traffic.light_traffic(traffic.pf, alpha, beta) == corrected
     assert (corrected == printed) == (alpha == beta)
     phi = traffic.pf(1, 1, alpha, beta)
     assert printed == [1, (1 - phi[0]) / phi[1], (1 - phi[1]) / phi[0], 1]
@@ -104,10 +93,13 @@ def test_section_3_3_light_traffic_of_pf_is_not_as_printed(alpha: Fraction, beta
 def test_section_3_3_pf_costs_class_1_something_in_light_traffic() -> None:
     """The text says class 1 behaves alike under both; it pays for what class 2 gains, as figure 2 does show."""
     for alpha, beta in PROFILES[1:]:
-        drf, pf = light_traffic(traffic.drf, alpha, beta), light_traffic(traffic.pf, alpha, beta)
+        drf, pf = (
+            traffic.light_traffic(traffic.drf, alpha, beta),
+            traffic.light_traffic(traffic.pf, alpha, beta),
+        )
         assert pf[1] > drf[1]
         assert pf[2] < drf[2]
-    assert light_traffic(traffic.pf, F(1, 10), F(1, 2)) == [1, F(9, 14), F(1, 14), 1]
+    assert traffic.light_traffic(traffic.pf, F(1, 10), F(1, 2)) == [1, F(9, 14), F(1, 14), 1]
 
 
 def test_section_3_3_heavy_traffic_where_both_classes_need_all_of_resource_1() -> None:

@@ -33,6 +33,17 @@ def pf(n1: int, n2: int, alpha: Fraction, beta: Fraction) -> tuple[Fraction, Fra
     return (1 - beta) / both / n1, (1 - alpha) / both / n2
 
 
+def light_traffic(rates: Rates, alpha: Fraction, beta: Fraction) -> list[Fraction]:
+    """c_11, c_12, c_21, c_22 of gamma_k = 1 - c_k1 rho_1 - c_k2 rho_2, of second order in the populations.
+
+    gamma_k = rho_k / E(n_k) and rho_k = E(n_k phi_k) give gamma_k = 1 - E(n_k (1 - phi_k)) / E(n_k), which two jobs decide.
+    Two of one class: probability rho_k^2, phi_k = 1/2. One of each: rho_1 and rho_2 each lead there at the other's rate, and
+    phi_1 + phi_2 leads out, so that the probability is 2 rho_1 rho_2 / (phi_1 + phi_2).
+    """
+    one, other = rates(1, 1, alpha, beta)
+    return [Fraction(1), 2 * (1 - one) / (one + other), 2 * (1 - other) / (one + other), Fraction(1)]
+
+
 def service_rates(
     rates: Rates, alpha: Fraction, beta: Fraction, rho: tuple[Fraction, Fraction], *, jobs_max: int
 ) -> tuple[Fraction, Fraction]:
