@@ -86,6 +86,23 @@ def test_section_2_dominant_resource_fairness_wastes_nothing_and_yet_leaves_comp
     assert verdict.complaints[0].standings[0].has_share == pytest.approx(1 / 3)
 
 
+@pytest.mark.parametrize("policy", ["bbf", "drf", "asset"])
+def test_section_2_fruit_salad(policy: str) -> None:
+    """ "Ten people like cherries, but only one each like apples, oranges, and bananas": under ``bbf`` these three "take
+    everything that is there", and the ten share what ran out. So they do here under the other two, which fill progressively.
+    """
+    bowls = ("cherries", "apples", "oranges", "bananas")
+    diners = [f"cherries {n}" for n in range(10)] + list(bowls[1:])
+    tastes = {diner: tuple([int(diner.startswith(bowl)) for bowl in bowls]) for diner in diners}
+    problem = a_problem((1, 1, 1, 1), tastes, resources=bowls)
+
+    given = tasks(problem, policy)
+
+    expected = {name: 0.1 if name.startswith("cherries") else 1.0 for name in tastes}
+    assert given == pytest.approx(expected, rel=1e-6)
+    assert judged(problem, expected).is_fair
+
+
 def test_figure_4_processes_that_use_different_resources() -> None:
     """Blue (70 %) alone on the network, green (20 %) and red (10 %) on the disk: nearly 100 %, 67 % and 33 %."""
     problem = processes(

@@ -41,6 +41,7 @@ PLENTY = 900_000
 def test_table_1() -> None:
     """B, A, A, B, A, then the CPUs are used up. Of two equal shares the paper takes B's; we take who was added first."""
     problem = a_problem((9, 18), {"B": (3, 1), "A": (1, 4)})
+    assert problem.share(problem.users[0]) == (3 / 9, 1 / 18)
 
     assert registry.solve(problem, "drf", discrete=True).steps == ("B", "A", "A", "B", "A")
 

@@ -1,4 +1,4 @@
-"""Ghodsi et al., "Dominant Resource Fairness", in the Chinese translation we have (paper 001): sections 4.1 to 6.1.
+"""Ghodsi et al., "Dominant Resource Fairness", in the Chinese translation we have (paper 001): sections 4.1 to 7.2.
 
 Each answer is derived by hand in fractions and proven by a certificate; then the solvers are compared with it. What the
 paper rounds, and the two places where its number or its wording is off, are in docs/errata.md.
@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import pytest
 
+from fairlead_master.solvers import registry
+from tests.allocation.builders import add_agent, add_framework, an_allocator, cpus_and_mem
 from tests.papers.certificates import (
     exact_shares,
     is_asset_fair,
@@ -46,6 +48,18 @@ def test_section_4_1_what_a_satisfied_user_leaves_goes_to_the_others() -> None:
     problem = a_problem(*EXAMPLE, max_tasks={"A": 1})
 
     assert tasks(problem, "drf") == pytest.approx({"A": 1, "B": 8 / 3})
+
+
+def test_section_4_1_who_does_not_need_what_is_used_up_goes_on() -> None:
+    """ "Users that do not need that resource can still get higher shares", without numbers. Half of memory each for B and C
+    uses it up; B then has a quarter of the CPUs, and A goes on from a half to the three quarters that are left.
+    """
+    users = {"A": (1, 0), "B": (1, 2), "C": (0, 1)}
+    exact = {"A": F(30), "B": F(10), "C": F(20)}
+    assert is_drf(exact_shares((40, 40), users), exact)
+
+    assert tasks(a_problem((40, 40), users), "drf") == pytest.approx(floats(exact))
+    assert registry.solve(a_problem((40, 40), users), "drf", discrete=True).tasks == (30, 10, 20)
 
 
 def test_section_4_3_dominant_shares_are_in_the_ratio_of_the_weights() -> None:
@@ -145,6 +159,18 @@ def test_section_5_2_ceei() -> None:
         assert problem.used([0, given["B"]]) == (printed("4.9"), printed("1.6"))
 
 
+def test_section_5_3_the_market_leaves_over_what_nobody_is_short_of() -> None:
+    """ "Every resource is allocated" under CEEI, which is so where all prices are positive, as in the example.
+
+    Two users of <2, 1>: half of the CPUs each, price 2 and 0, and half of the memory is left.
+    """
+    users = {"A": (2, 1), "B": (2, 1)}
+    assert is_proportionally_fair(exact_shares((12, 12), users), {"A": F(3), "B": F(3)}, (2, 0))
+
+    problem = a_problem((12, 12), users)
+    assert problem.used(list(tasks(problem, "ceei").values())) == pytest.approx((12, 6), rel=1e-9)
+
+
 def test_theorem_4_ceei_is_not_strategy_proof() -> None:
     """16x + y = 100 and x + 2y = 100: x = 100/31, y = 1500/31; with <16, 8> instead: x = 25/6, y = 100/3.
 
@@ -195,6 +221,20 @@ def test_theorem_5_ceei_is_not_population_monotone() -> None:
     assert second["2"] < first["2"]
     with_drf = [tasks(a_problem((100, 100), users), "drf")["2"] for users in (three, two)]
     assert with_drf[1] >= with_drf[0]
+
+
+@pytest.mark.parametrize(("policy", "before"), [("drf", F(2, 3)), ("asset", F(4, 5))])
+def test_table_2_population_monotonicity_needs_positive_demands(policy: str, before: Fraction) -> None:
+    """Two users of (1, 0), one of (1, 1), one of (0, 1). When one of the first leaves, the third rises, and the last falls.
+
+    DRF: a third each of resource 1, so 2/3 of resource 2 for the last; then halves. Asset: 2/5, 2/5 and 1/5 of resource 1,
+    4/5 for the last; then 2/3, 1/3 and 2/3. The talk says that positive demands are assumed, for DRF.
+    """
+    rest = {"stays": (1, 0), "both": (1, 1), "last": (0, 1)}
+    after = F(1, 2) if policy == "drf" else F(2, 3)
+
+    assert tasks(a_problem((1, 1), {"leaves": (1, 0)} | rest), policy)["last"] == pytest.approx(float(before))
+    assert tasks(a_problem((1, 1), rest), policy)["last"] == pytest.approx(float(after))
 
 
 @pytest.mark.parametrize("policy", ["drf", "ceei"])
@@ -252,3 +292,25 @@ def test_section_7_2_the_set_up_of_the_comparison() -> None:
     in_slots = tasks(problem, "slots:6")
     assert set(in_slots.values()) == {36.0}
     assert problem.used(list(in_slots.values()))[1] > 288
+
+
+def node(policy: str, unit: tuple[float, float]) -> tuple[int, float, float]:
+    """Tasks of one user on a node of 8 CPUs and 6 GB, and what they take of both."""
+    allocator = an_allocator(policy=policy)
+    add_agent(allocator, "node", cpus_and_mem(8, 6))
+    add_framework(allocator, "user", cpus_and_mem(*unit))
+    count = sum(grant.units for grant in allocator.cycle(0))
+    return count, count * unit[0], count * unit[1]
+
+
+def test_section_7_2_few_slots_leave_a_node_idle_and_many_overcommit_it() -> None:
+    """With 3 slots "only 3 small tasks on a node", with more "4 large tasks on a node, which leads to swapping, as each takes
+    2 GB and the node has 6". DRF fits 8 small or 3 large ones.
+    """
+    small, large = (1, 0.5), (2, 2)
+
+    assert node("slots:3", small) == (3, 3, 1.5)
+    assert node("slots:4", large) == (4, 8, 8)
+    assert node("slots:6", small) == (6, 6, 3)
+    assert node("drf", small) == (8, 8, 4)
+    assert node("drf", large) == (3, 6, 6)

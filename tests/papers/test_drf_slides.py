@@ -30,6 +30,21 @@ def test_slide_single_resource_example(policy: str) -> None:
     assert tasks(problem, policy) == pytest.approx({"1": 6, "2": 2}, rel=1e-9)
 
 
+def test_slide_model() -> None:
+    """<2, 3, 1>: a task needs 2 of the first resource, 3 of the second, 1 of the third; given in multiples of that."""
+    problem = a_problem((12, 12, 12), {"1": (2, 3, 1)})
+
+    assert problem.used([1]) == (2, 3, 1)
+    assert problem.used([tasks(problem, "drf")["1"]]) == (8, 12, 4)
+
+
+def test_slide_how_is_fairness_solved_in_datacenters_today() -> None:
+    """Machines of k = 14 slots, one task each, and equal numbers of slots for jobs: two jobs have 7 each on every machine."""
+    problem = a_problem((40, 40), {"1": (2, 2), "2": (1, 0.5)}, machines=10)
+
+    assert tasks(problem, "slots:14") == {"1": 70, "2": 70}
+
+
 def test_slide_a_natural_policy_asset_fairness() -> None:
     """<70, 70>, tasks of <2, 2> and <1, 2>: 4x = 3y and 2x + 2y = 70: 15 and 20, sums of 60. User 1 has 30/70 of both."""
     users = {"1": (2, 2), "2": (1, 2)}

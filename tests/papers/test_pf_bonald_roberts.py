@@ -132,6 +132,17 @@ def test_proposition_2_speaks_of_tasks_and_not_of_every_share() -> None:
     assert shares(after, "drf")["1"][1] == pytest.approx(1 / 2)
 
 
+@pytest.mark.parametrize("place", ["remark 3", "remark 4, claimed", "proposition 5, claimed"])
+def test_section_2_4_what_is_no_bottleneck_has_no_impact(place: str) -> None:
+    """nu_2 = 0 there: without resource 2, or with a tenth of what they need of it, both jobs run what they ran."""
+    (first, second), _, phi = PROPORTIONAL[place]
+    expected = {"1": float(phi[0]), "2": float(phi[1])}
+
+    for part in (F(0), F(1, 10), F(1)):
+        users = two((first[0], first[1] * part), (second[0], second[1] * part))
+        assert tasks(a_problem(ONE, users), "pf") == pytest.approx(expected, rel=1e-8)
+
+
 def test_section_2_5_the_family_is_alpha_fair_with_one_minus_alpha_in_the_exponent() -> None:
     """The printed U = x^alpha / (1 - alpha) falls with x for alpha > 1: more tasks would be worth less.
 
@@ -183,6 +194,25 @@ def test_proposition_7_no_other_alpha_in_tasks_is_locally_fair(alpha: float, x: 
     assert (first, second) == pytest.approx((0.5, 0.5))
     if (alpha, x) == (2.0, 4):
         assert ratio == 1 / sqrt(4)
+
+
+def test_section_2_5_other_utilities_have_none_of_the_properties_of_remark_1() -> None:
+    """The proof's example with alpha = 2, x = 4: phi_2 = 2 phi_1, so 4/3 and 8/3 tasks, and shares of 2/3 and 1/3.
+
+    Job 2 has less than half; for twice the task it has more of the resource; and claiming job 1's it has half, and could
+    run 4 of its own.
+    """
+
+    def share_of_2(claimed: Fraction) -> float:
+        problem = a_problem((1,), {"1": [F(1, 2)], "2": [claimed]})
+        return shares(problem, "alpha-tasks:2")["2"][0]
+
+    assert tasks(a_problem((1,), {"1": [F(1, 2)], "2": [F(1, 8)]}), "alpha-tasks:2") == pytest.approx(
+        {"1": 4 / 3, "2": 8 / 3}, rel=1e-8
+    )
+    assert share_of_2(F(1, 8)) == pytest.approx(1 / 3)
+    assert share_of_2(F(1, 4)) > share_of_2(F(1, 8)) + 0.05
+    assert share_of_2(F(1, 2)) / (1 / 8) == pytest.approx(4)
 
 
 def test_equation_9_finds_the_multipliers_of_remark_4() -> None:
