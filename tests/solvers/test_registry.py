@@ -9,7 +9,7 @@ from fairlead_master.solvers.problem import Problem, SolverError
 from fairlead_master.solvers.registry import NAMES, solve
 from tests.solvers.builders import a_problem, nine_and_eighteen
 
-POLICIES = (*EXAMPLES, "alpha:inf", "alpha-tasks:inf", "baa:utilization", "bbf:measured")
+POLICIES = (*EXAMPLES, "alpha:inf", "alpha-tasks:inf", "baa:utilization", "bbf:95%")
 POOL_ONLY = tuple(
     policy
     for policy in POLICIES

@@ -52,8 +52,13 @@ class Framework:
     """``charged`` and all pending units together. Kept only while the policy follows wishes."""
     wish_units: int = 0
     """How many units that is. Kept as ``wish`` is."""
-    used: Vector | None = None
-    """What its tasks were last measured to use; None before the first measurement."""
+    excess: Vector = ()
+    """What its tasks use beyond what they hold, as far as measured use counts: where the framework declares no demand, or
+    demand is measured."""
+    measurement: tuple[Vector, Vector] | None = None
+    """What its measured tasks use, and what they hold; None before the first measurement."""
+    is_declared: bool = True
+    """Whether it says what its tasks need: its last demand did, if it ever had one."""
     estimate: UseEstimate | None = None
     """How much of what it declares it uses; None before the first sample."""
     demands: dict[ClassId, Demand] = field(default_factory=dict)
@@ -105,8 +110,8 @@ class Level:
     """There."""
     wish: Vector
     """What all frameworks below hold and want together. Kept only while the policy follows wishes."""
-    used: Vector
-    """What their tasks were last measured to use together. Kept only while the policy follows use."""
+    excess: Vector
+    """The sum of theirs. Kept only while the policy follows use."""
     wish_units: int = 0
     """How many units ``wish`` is. Kept as it is."""
     above: "Level | None" = None

@@ -59,7 +59,7 @@ class Allocator:
         self._agents: dict[AgentId, Agent] = {}
         self._by_index: list[Agent] = []
         """Agents that left included, until the next renumbering."""
-        self._hierarchy = Hierarchy(self.settings.policy, kinds)
+        self._hierarchy = Hierarchy(self.settings.policy, self.settings.demand, kinds)
         self._search = self._make_search()
         self._demands = DemandBoard(self._hierarchy, self._agents, self._search)
         self._reservations = Reservations(self._hierarchy, self._agents)
@@ -145,7 +145,10 @@ class Allocator:
         ``units`` of a class are wanted beyond every accept so far, so units of it now in offers are part of them. Filters
         of the framework end.
         """
-        self._demands.replace(self._hierarchy.frameworks[framework_id], classes)
+        framework = self._hierarchy.frameworks[framework_id]
+        self._demands.replace(framework, classes)
+        if classes:
+            self._hierarchy.set_declared(framework, is_declared=all(wanted.is_declared for wanted in classes))
         self._facts_changed()
 
     def charge(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector) -> None:
@@ -228,9 +231,9 @@ class Allocator:
         """Whether the order of accounts changes as time passes."""
         return self._hierarchy.interval_ms is not None
 
-    def observe(self, framework_id: FrameworkId, used: Vector) -> None:
-        """The framework's tasks were last measured to use ``used`` together, as rates."""
-        self._hierarchy.observe(self._hierarchy.frameworks[framework_id], used)
+    def observe(self, framework_id: FrameworkId, used: Vector, held: Vector) -> None:
+        """Those of the framework's tasks that were measured use ``used`` together, as rates, and hold ``held``."""
+        self._hierarchy.observe(self._hierarchy.frameworks[framework_id], used, held)
 
     def sample(
         self,
@@ -261,7 +264,7 @@ class Allocator:
         check_settings(settings, self.kinds)
         self._reservations.clear(self._search)
         self.settings = settings
-        self._hierarchy.set_policy(settings.policy)
+        self._hierarchy.set_policy(settings.policy, settings.demand)
         self._renumber()
         for agent in self._by_index:
             agent.floor = self.kinds.zero

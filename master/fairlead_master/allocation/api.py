@@ -83,7 +83,8 @@ class Policy(ABC):
     follows_wishes: bool = False
     """Whether the key depends on what accounts hold and want together, so that ``set_wish`` must be told."""
     follows_use: bool = False
-    """Whether the key depends on what accounts measurably use, so that ``observe`` must be told."""
+    """Whether the key depends on what accounts measurably use, so that ``observe`` must be told. What such a policy is
+    told of charges is always what was declared."""
     interval_ms: int | None = None
     """How often keys are looked at again because time passes; None: time means nothing, ``advance`` is never told."""
     remembers: bool = False
@@ -155,8 +156,11 @@ class Policy(ABC):
     def advance(self, now_ms: int) -> None:  # noqa: B027 - see above
         """It is ``now_ms``. Told before each fact and each cycle, if ``interval_ms`` is set; never goes back."""
 
-    def observe(self, account: str, used: Vector) -> None:  # noqa: B027 - see above
-        """The account's tasks were last measured to use ``used`` at a time, as rates: milli-CPUs, bytes held, ..."""
+    def observe(self, account: str, excess: Vector) -> None:  # noqa: B027 - see above
+        """The account's measured tasks use ``excess`` more than is charged for them, less where it is below zero.
+
+        As rates: milli-CPUs, bytes held, ... What is charged for anything else is not measured.
+        """
 
     def follow(self, above: "Policy") -> None:  # noqa: B027 - see above
         """The accounts ranked here are together one account of ``above``, a policy of the same kind. Told first of all."""

@@ -11,6 +11,7 @@ from fairlead_master.allocation.accounts import Framework, RoleAccount
 from fairlead_master.allocation.api import AllocationError, Prices, Weight
 from fairlead_master.allocation.level_books import EQUAL
 from fairlead_master.allocation.levels import OWN, LevelRanking
+from fairlead_master.allocation.measured import excess
 from fairlead_master.allocation.policies import names
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract
@@ -22,12 +23,13 @@ WEIGHTS_MAX: Final = 10_000
 class Hierarchy:
     """Roles and frameworks with their charges, ranked by a policy."""
 
-    def __init__(self, policy: str, kinds: ResourceKinds) -> None:
+    def __init__(self, policy: str, demand: str, kinds: ResourceKinds) -> None:
         self.roles: dict[Role, RoleAccount] = {}
         """Roles with frameworks and those above them."""
         self.frameworks: dict[FrameworkId, Framework] = {}
         self.weights: dict[Role, Weight] = {}
         self.policy_name = policy
+        self._demand = demand
         self._kinds = kinds
         self._zero = kinds.zero
         self._begun = 0
@@ -53,13 +55,14 @@ class Hierarchy:
         """Whether who comes first is to be confirmed with the unit it would be given."""
         return self._ranking.balances
 
-    def set_policy(self, policy: str) -> None:
-        """Rank by another policy from now on; charges stay, who is awake is forgotten: wake them again."""
-        self.policy_name = policy
+    def set_policy(self, policy: str, demand: str) -> None:
+        """Rank by other settings from now on; charges stay, who is awake is forgotten: wake them again."""
+        self.policy_name, self._demand = policy, demand
         follows_wishes = names.parse(policy, self._kinds.names).follows_wishes
         for framework in self.frameworks.values():
             framework.wish = framework.wish_from_books() if follows_wishes else self._zero
             framework.wish_units = framework.units + framework.pending if follows_wishes else 0
+            framework.excess = self._find_excess(framework)
         self._ranking.set_policy(policy)
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
@@ -69,7 +72,8 @@ class Hierarchy:
     def add_framework(self, framework_id: FrameworkId, role: Role) -> Framework:
         """A new framework that holds and wants nothing; its role, and those above it, come with their first one."""
         account = self._account(role)
-        framework = Framework(framework_id=framework_id, role=account, charged=self._zero, wish=self._zero)
+        zero = self._zero
+        framework = Framework(framework_id, role=account, charged=zero, wish=zero, excess=zero)
         self.frameworks[framework_id] = account.frameworks[framework_id] = framework
         self._ranking.add_framework(framework)
         return framework
@@ -135,11 +139,25 @@ class Hierarchy:
         """It is ``now_ms``."""
         self._ranking.advance(now_ms)
 
-    def observe(self, framework: Framework, used: Vector) -> None:
-        """The framework's tasks were measured to use ``used``."""
-        before, framework.used = framework.used or self._zero, used
-        if self._ranking.policy.follows_use:
-            self._ranking.observe(framework, subtract(used, before))
+    def observe(self, framework: Framework, used: Vector, held: Vector) -> None:
+        """Those of the framework's tasks that were measured use ``used`` and hold ``held``."""
+        framework.measurement = used, held
+        self._count_use(framework)
+
+    def set_declared(self, framework: Framework, *, is_declared: bool) -> None:
+        """Whether the framework says what its tasks need."""
+        framework.is_declared = is_declared
+        self._count_use(framework)
+
+    def _count_use(self, framework: Framework) -> None:
+        before, framework.excess = framework.excess, self._find_excess(framework)
+        if self._ranking.policy.follows_use and framework.excess != before:
+            self._ranking.observe(framework, subtract(framework.excess, before))
+
+    def _find_excess(self, framework: Framework) -> Vector:
+        if framework.measurement is None or (framework.is_declared and self._demand == "declared"):
+            return self._zero
+        return excess(*framework.measurement)
 
     def prices(self) -> Prices | None:
         """What resources cost roles under the policy; None if it has no prices."""

@@ -58,7 +58,7 @@ class LevelBooks:
                 policy.set_wish_units(name, member.wish_units)
                 policy.set_wish(name, member.wish)
             if policy.follows_use:
-                policy.observe(name, member.used or self._zero)
+                policy.observe(name, member.excess)
         for name, member in sorted(level.members.items(), key=lambda item: item[1].began):
             if member.began:
                 policy.begin_waiting(name)

@@ -122,8 +122,8 @@ class LevelRanking:
         """Forget a framework that is asleep, holds and wants nothing."""
         account = framework.role
         own = account.own
-        if self.policy.follows_use and framework.used is not None:
-            self.observe(framework, scale(framework.used, -1))
+        if self.policy.follows_use and any(framework.excess):
+            self.observe(framework, scale(framework.excess, -1))
         del own.members[framework.framework_id]
         if own.balance is not None:
             own.balance.set_part(framework.framework_id, self._zero)
@@ -203,10 +203,10 @@ class LevelRanking:
         """The framework's tasks use ``change`` more than when they were measured before."""
         own = framework.role.own
         if own.policy is not None:
-            own.policy.observe(framework.framework_id, framework.used or self._zero)
+            own.policy.observe(framework.framework_id, framework.excess)
         for level in path(own):
-            level.used = add(level.used, change)
-            policy_of(level_above(level)).observe(level.name, level.used)
+            level.excess = add(level.excess, change)
+            policy_of(level_above(level)).observe(level.name, level.excess)
 
     def advance(self, now_ms: int) -> None:
         """It is ``now_ms``."""
@@ -355,8 +355,10 @@ class LevelRanking:
                 units = sum(m.wish_units for m in members)
                 assert level.wish_units == units, f"{level.name}: {level.wish_units} units kept, not {units}"
             if self.policy.follows_use and level is not self.topmost:
-                used = sum_vectors((m.used or self._zero for m in members), self._zero)
-                assert level.used == used, f"{level.name}: use {level.used} kept, {used} recomputed"
+                excess = sum_vectors((m.excess for m in members), self._zero)
+                assert level.excess == excess, (
+                    f"{level.name}: excess {level.excess} kept, {excess} recomputed"
+                )
             if level.policy is not None and not self.policy.remembers:
                 self._books.check(level, level.policy)
 
@@ -367,7 +369,7 @@ class LevelRanking:
         own, counted = account.own, self._books.counts(account.own)[0]
         above = level_above(own)
         by = divisors(self._books.capacity, own.weight)
-        below = Level(own.name, own.weight, own.wish, own.used, own.wish_units, above=above, by=by)
+        below = Level(own.name, own.weight, own.wish, own.excess, own.wish_units, above=above, by=by)
         above.members[below.name] = account.below = below
         own.name, own.weight, own.above = account.role + OWN, EQUAL, below
         own.by = self._books.equal_by
@@ -449,7 +451,7 @@ class LevelRanking:
         members = level.members.values()
         level.wish = sum_vectors((m.wish for m in members), self._zero)
         level.wish_units = sum(m.wish_units for m in members)
-        level.used = sum_vectors((m.used or self._zero for m in members), self._zero)
+        level.excess = sum_vectors((m.excess for m in members), self._zero)
 
     # --- what a level counts for --------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """How much of what it declares a framework uses: the estimate that policies count where demand is measured.
 
+A policy that follows use itself (``api.Policy.follows_use``) is told what tasks use now instead (``excess``).
+
 A *sample* is one task: what it used in the mean of its life (CPU) or at its peak (memory, disk), over what was declared
 for it, resource by resource. The estimate of a framework is the mean of its last samples without the smallest and
 largest tenth, at least one at either end. It is robust in the sense that matters here: one task that runs away, or one
@@ -39,6 +41,16 @@ CHANGE_MIN: Final = 0.05
 
 Ratios = tuple[float, ...]
 """Used over declared, by place in the vector; 1 where nothing is known."""
+
+
+def excess(used: Vector, held: Vector) -> Vector:
+    """What tasks use beyond what they hold, place by place: below zero where they use less, though never all of it less.
+
+    Both count the same tasks, those that were measured, so whatever else their framework has counts as it is held.
+    """
+    return tuple(
+        [max(amount, round(RATIO_MIN * claim)) - claim for amount, claim in zip(used, held, strict=True)]
+    )
 
 
 class UseEstimate:

@@ -29,7 +29,7 @@ def beat(master: Master, agent: Agent, reports: tuple[tuple[TaskKey, TaskUsage],
             _measure(master, framework, task, task.usage, now_ms)
             touched[task.framework_id] = framework
     for framework_id, framework in touched.items():
-        master.allocator.observe(framework_id, framework.used)
+        master.allocator.observe(framework_id, framework.used, framework.measured_held)
 
 
 def ended(master: Master, framework: Framework, task: Task, now_ms: int, *, has_last_word: bool) -> None:
@@ -43,8 +43,10 @@ def ended(master: Master, framework: Framework, task: Task, now_ms: int, *, has_
     if task.measured is None:
         return
     framework.used = subtract(framework.used, task.measured.used)
+    if task.measured.has_rate:
+        framework.measured_held = subtract(framework.measured_held, task.resources)
     task.measured = None
-    master.allocator.observe(task.framework_id, framework.used)
+    master.allocator.observe(task.framework_id, framework.used, framework.measured_held)
 
 
 def _measure(master: Master, framework: Framework, task: Task, usage: TaskUsage, now_ms: int) -> None:
@@ -61,8 +63,11 @@ def _measure(master: Master, framework: Framework, task: Task, usage: TaskUsage,
             used=zero,
         )
         framework.used = framework.used or zero
+        framework.measured_held = framework.measured_held or zero
     elapsed_ms = now_ms - measured.last_ms
     if elapsed_ms > 0:
+        if not measured.has_rate:
+            framework.measured_held = add(framework.measured_held, task.resources)
         spent_ms = max(0, usage.cpu_time_ms - measured.last_cpu_time_ms)
         used = _used(task, usage, spent_ms * 1000 // elapsed_ms)
         framework.used = add(subtract(framework.used, measured.used), used)

@@ -56,7 +56,12 @@ class Measured:
     last_ms: int
     last_cpu_time_ms: int
     used: Vector
-    """At the last measurement, as rates: milli-CPUs, bytes held."""
+    """At the last measurement, as rates: milli-CPUs, bytes held. Zeros until there are two to take a rate from."""
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether ``used`` was measured."""
+        return self.last_ms > self.since_ms
 
 
 @dataclass(slots=True, eq=False)
@@ -121,6 +126,8 @@ class Framework:
     """Those that are not over."""
     used: Vector = ()
     """What they were last measured to use together; empty before the first measurement."""
+    measured_held: Vector = ()
+    """What those of them that were measured hold; empty before the first measurement."""
     offers: dict[OfferId, "Offer"] = field(default_factory=dict)
     tasks_finished: int = 0
     offers_sent: int = 0

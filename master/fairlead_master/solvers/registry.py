@@ -33,7 +33,10 @@ class _Kind:
 
 
 def _without_window(answer: Callable[[Problem], Solution]) -> Solve:
-    """``bbf:SECONDS`` is ``bbf`` where nothing changes with time; only its argument is checked."""
+    """``bbf:SECONDS`` is ``bbf`` where nothing changes with time; only its argument is checked.
+
+    Nor does its threshold matter: a bottleneck is what is used up.
+    """
 
     def solve_at_rest(problem: Problem, policy: str) -> Solution:
         try:

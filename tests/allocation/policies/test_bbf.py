@@ -6,7 +6,7 @@ Its experiments are rebuilt in spirit: tasks on a host in place of quanta on a d
 import pytest
 
 from fairlead_master.allocation.api import AllocationError, Weight
-from fairlead_master.allocation.policies import names
+from fairlead_master.allocation.policies import bbf, names
 from fairlead_master.allocation.policies.bbf import BottleneckFairness
 from fairlead_master.allocation.policies.sliding_window import Meter
 from fairlead_proto.ids import FrameworkId
@@ -163,8 +163,8 @@ def test_a_light_client_gets_all_it_wants() -> None:
     assert on(0, timeline.run_until(25_000)) == pytest.approx({"greedy": 0.85, "light": 0.15}, abs=0.01)
 
 
-def a_policy(capacity: Vector = (10, 10), *, measured: bool = False) -> BottleneckFairness:
-    policy = BottleneckFairness(measured=measured)
+def a_policy(capacity: Vector = (10, 10)) -> BottleneckFairness:
+    policy = BottleneckFairness()
     policy.set_capacity(capacity, 0)
     return policy
 
@@ -265,36 +265,55 @@ def test_an_entitlement_may_differ_by_resource() -> None:
 
 def test_measured_use_counts_in_place_of_what_was_charged() -> None:
     """Section 3: the algorithm knows no demands, and "just tracks the cumulative usage"."""
-    policy = a_policy(measured=True)
+    policy = a_policy()
     present(policy, "idle", "busy")
     policy.charge("idle", (5, 0), 1)
     policy.charge("busy", (5, 0), 1)
-    policy.observe("idle", (1, 0))
+    policy.observe("idle", (-4, 0))
 
     policy.advance(10_000)
     assert policy.key("idle") == pytest.approx(0.1 - 0.5)
-    assert policy.bottlenecks == ()
+    assert policy.bottlenecks == (), "six tenths are used, though everything is held"
     policy.charge("idle", (2, 0), 1)
     policy.advance(20_000)
-    assert policy.key("idle") == pytest.approx(0.3 - 0.5)
+    assert policy.key("idle") == pytest.approx(0.3 - 0.5), "what is not measured yet counts as held"
 
+    policy.observe("idle", (0, 0))
     policy.release("idle", (5, 0), 1)
-    policy.release("idle", (2, 0), 1)
-    policy.charge("idle", (5, 0), 1)
     policy.advance(30_000)
-    assert policy.key("idle") == pytest.approx(0.5 - 0.5), "a measurement ends with the tasks it was of"
+    assert policy.key("idle") == pytest.approx(0.2 - 0.5)
 
 
-def test_what_nobody_measures_is_consumed_while_it_is_held() -> None:
-    policy = a_policy((10, 10, 10, 10, 10), measured=True)
-    policy.add("a", Weight(), (0,) * 5, 0)
-    policy.set_wish("a", (1,) * 5)
-    policy.charge("a", (1, 1, 1, 4, 5), 1)
-    policy.observe("a", (0, 1, 0, 0, 0))
+def test_an_end_is_not_taken_for_a_burst_of_use() -> None:
+    """Of a task that is over the measurement is taken back first; the books are looked at when both are told."""
+    policy = a_policy()
+    present(policy, "idle", "busy")
+    policy.charge("idle", (5, 0), 1)
+    policy.charge("busy", (5, 0), 1)
+    policy.observe("idle", (-4, 0))
+    policy.advance(10_000)
+    policy.first()
+    before = policy.rekeyed
+
+    policy.observe("idle", (0, 0))
+    policy.release("idle", (5, 0), 1)
+    policy.first()
+
+    assert (policy.bottlenecks, policy.rekeyed) == ((), before)
+
+
+@pytest.mark.parametrize(("per_cent", "bottlenecks"), [(80, (0,)), (81, ())])
+def test_the_threshold_says_when_a_resource_is_a_bottleneck(per_cent: int, bottlenecks: Vector) -> None:
+    """Section 4.1: "more than 90% of the time in the last 3 seconds (these are all configurable parameters)"."""
+    policy = bbf.parse(f"{per_cent}%")
+    policy.set_capacity((10, 10), 0)
+    present(policy, "a")
+    policy.charge("a", (8, 1), 1)
 
     policy.advance(10_000)
+    policy.first()
 
-    assert policy.key("a") == pytest.approx(0.1 + 0.4 + 0.5 - 1.0)
+    assert policy.bottlenecks == bottlenecks
 
 
 def test_frameworks_of_a_role_are_ranked_by_the_clusters_bottlenecks() -> None:
@@ -393,13 +412,13 @@ def test_a_meter_counts_what_falls_within_its_window() -> None:
     assert meter.span_ms(4_500) == 3_500
 
 
-@pytest.mark.parametrize("name", ["bbf", "bbf:60", "bbf:measured", "bbf:60,measured"])
+@pytest.mark.parametrize("name", ["bbf", "bbf:60", "bbf:95%", "bbf:60,50%", "bbf:1,100%", "bbf:60,57%"])
 def test_names_with_and_without_options_are_known(name: str) -> None:
     policy = names.parse(name, ResourceKinds().names)
 
     assert policy.name == name
     assert policy.interval_ms == 1_000
-    assert policy.follows_use == ("measured" in name)
+    assert policy.follows_use
 
 
 def test_a_long_window_is_looked_at_less_often() -> None:
@@ -407,7 +426,20 @@ def test_a_long_window_is_looked_at_less_often() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["bbf:", "bbf:0", "bbf:3601", "bbf:x", "bbf:3,", "bbf:,measured", "bbf:3,x", "bbf:-1"]
+    "name",
+    [
+        "bbf:",
+        "bbf:0",
+        "bbf:3601",
+        "bbf:x",
+        "bbf:3,",
+        "bbf:,90%",
+        "bbf:3,x",
+        "bbf:-1",
+        "bbf:0%",
+        "bbf:101%",
+        "bbf:3,90",
+    ],
 )
 def test_other_options_are_refused(name: str) -> None:
     with pytest.raises(AllocationError, match=r"policy: expected bbf:SECONDS .* got '" + name):

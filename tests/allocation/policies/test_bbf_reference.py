@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies.bbf import BottleneckFairness
-from fairlead_proto.resources import Vector, add, scale, subtract
+from fairlead_proto.resources import Vector, add, subtract
 
 WINDOW_MS, INTERVAL_MS, GRACE_MS = 3_000, 1_000, 1_000
 
@@ -20,13 +20,13 @@ class SlowAccount:
     weight: Weight
     charged: Vector = (0, 0)
     units: list[Vector] = field(default_factory=list)
-    correction: Vector = (0, 0)
+    excess: Vector = (0, 0)
     wish: Vector = (0, 0)
     rests_at_ms: list[int] = field(default_factory=lambda: [-1, -1, -1])
 
     @property
     def rate(self) -> Vector:
-        return tuple(max(0, held + more) for held, more in zip(self.charged, self.correction, strict=True))
+        return tuple(max(0, held + more) for held, more in zip(self.charged, self.excess, strict=True))
 
 
 @dataclass
@@ -139,6 +139,7 @@ class SlowBottleneckFairness:
 
 WEIGHTS = [Weight(), Weight(2.0), Weight(0.25), Weight(1.0, {0: 5.0})]
 WISHES: list[Vector] = [(0, 0), (1, 1), (2, 0), (0, 3)]
+EXCESSES: list[Vector] = [(0, 0), (-1, -1), (2, -3), (-5, 1)]
 UNITS: list[Vector] = [(1, 0), (0, 2), (3, 1), (1, 4)]
 KINDS_OF_FACT = ["charge", "charge", "charge", "release", "release", "want", "want", "weight", "leave"]
 facts = st.lists(
@@ -165,8 +166,6 @@ def tell(policy: BottleneckFairness, slow: SlowBottleneckFairness, kind: str, na
     elif kind == "release" and account.units:
         unit = account.units.pop(choice % len(account.units))
         account.charged = subtract(account.charged, unit)
-        if not any(account.charged):
-            account.correction = (0, 0)
         slow.released += 1
         policy.release(name, unit, 1)
     elif kind == "want":
@@ -187,14 +186,13 @@ def tell(policy: BottleneckFairness, slow: SlowBottleneckFairness, kind: str, na
         slow.capacity = [(10, 10), (20, 5), (10, 0), (3, 3)][choice]
         policy.set_capacity(slow.capacity, 0)
     elif kind == "observe":
-        used = scale((1, 1), choice)
-        account.correction = subtract(used, account.charged) if choice else (0, 0)
-        policy.observe(name, used)
+        account.excess = EXCESSES[choice]
+        policy.observe(name, EXCESSES[choice])
 
 
 @given(facts)
 def test_keys_are_those_of_the_slow_reference(history: list[tuple[str, str, int, int]]) -> None:
-    policy = BottleneckFairness(measured=True)
+    policy = BottleneckFairness()
     slow = SlowBottleneckFairness()
     policy.set_capacity(slow.capacity, 0)
     for kind, name, choice, wait_ms in history:

@@ -173,15 +173,33 @@ def test_what_an_adopted_task_spent_before_is_not_counted(monkeypatch: pytest.Mo
     assert told == [("t1", (200, 9, 0, None))]
 
 
-def test_the_allocator_is_told_what_a_framework_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_allocator_is_told_what_measured_tasks_use_and_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
-    agent = running(cluster, "t1")
-    told: list[tuple[FrameworkId, Vector]] = []
+    agent = running(cluster, "t1", "unmeasured")
+    told: list[tuple[FrameworkId, Vector, Vector]] = []
     monkeypatch.setattr(cluster.master.allocator, "observe", lambda *fact: told.append(fact))
     cluster.now_ms += 5_000
 
     beat(cluster, agent, t1=TaskUsage(cpu_time_ms=5_000, mem_bytes=9))
     cluster.report(agent, ended(None))
 
-    assert told == [(F, (1_000, 9, 0, 0)), (F, (0, 0, 0, 0))]
-    assert UNIT[0] == 1_000
+    nothing = (0, 0, 0, 0)
+    assert told == [(F, (1_000, 9, 0, 0), UNIT), (F, nothing, nothing)]
+
+
+def test_an_adopted_task_counts_as_held_until_there_is_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its first report nobody knows how long it took: no rate, so not measured yet."""
+    cluster = Cluster()
+    cluster.new_framework()
+    cluster.agent_leaves(cluster.new_agent())
+    agent = cluster.new_agent(agent_id="a1-1", tasks=[a_running(F)])
+    told: list[tuple[FrameworkId, Vector, Vector]] = []
+    monkeypatch.setattr(cluster.master.allocator, "observe", lambda *fact: told.append(fact))
+
+    for cpu_time_ms in (900_000, 901_000):
+        beat(cluster, agent, t1=TaskUsage(cpu_time_ms=cpu_time_ms, mem_bytes=9))
+        cluster.now_ms += 5_000
+    cluster.report(agent, ended(None))
+
+    nothing = (0, 0, 0, 0)
+    assert told == [(F, nothing, nothing), (F, (200, 9, 0, 0), UNIT), (F, nothing, nothing)]

@@ -6,10 +6,10 @@ import pytest
 
 from fairlead_master.allocation.policies import names
 from fairlead_master.core.actions import AnswerAccept, AnswerCall, CallCode, LaunchTasks, Rejection
-from fairlead_master.core.events import DeclineScope
-from fairlead_proto.ids import ClassId
+from fairlead_master.core.events import AgentBeat, DeclineScope
+from fairlead_proto.ids import ClassId, TaskId
 from fairlead_proto.resources import Vector
-from fairlead_proto.tasks import Constraint, DemandClass, Operator
+from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskUsage
 from tests.builders.master import KINDS, Cluster, a_class, a_spec, resources
 
 QUANTUM: Vector = (100, 256 * 2**20, 0, 0)
@@ -106,6 +106,42 @@ def test_shares_of_both_are_those_of_the_policy() -> None:
         given[offer.class_id] += offer.units * offer.unit[0]
 
     assert given == {"c": 1_000, "any": 2_000}
+
+
+@pytest.mark.parametrize(("is_declared", "given"), [(True, {"busy": 5, "idle": 5}), (False, {"idle": 10})])
+def test_under_bottleneck_based_fairness_they_are_charged_for_what_they_measurably_use(
+    is_declared: bool, given: dict[str, int]
+) -> None:
+    """Zeldes and Feitelson, section 3: no demands are known, the use of each client is tracked.
+
+    Both hold a third of the host, one uses a core and the other a tenth of one. Who declares demands shares what is held;
+    of those who do not, the idle one gets all that is left.
+    """
+    cluster = Cluster(policy="bbf")
+    agent = cluster.new_agent(cpus=3, gib=64)
+    sessions = {role: cluster.new_framework(role=role) for role in ("busy", "idle")}
+    wanted = a_class(unit=QUANTUM, units=10) if is_declared else in_quanta(10)
+    for role, (session, _) in sessions.items():
+        cluster.demand(session, wanted)
+        for offer in cluster.offers():
+            specs = [a_spec(f"{role}-{number}", unit=QUANTUM) for number in range(offer.units)]
+            cluster.accept(session, offer.offer_id, *specs)
+
+    for beats in range(1, 21):
+        cluster.wait(1_000)
+        usages = tuple(
+            [
+                ((framework_id, TaskId(f"{role}-{number}")), TaskUsage(cpu_time_ms=beats * spent_ms))
+                for (role, (_, framework_id)), spent_ms in zip(sessions.items(), (100, 10), strict=True)
+                for number in range(10)
+            ]
+        )
+        cluster.step(AgentBeat(session=agent, used=(), tasks=usages))
+    for session, _ in sessions.values():
+        cluster.demand(session, wanted)
+    offers = cluster.offers()
+
+    assert given == {str(cluster.master.offers[o.offer_id].framework.role): o.units for o in offers}
 
 
 def test_a_quantum_is_a_setting() -> None:

@@ -25,8 +25,8 @@ justified complaint. How else we differ, and why:
   too few.
 - A resource that was consumed to 90 % by now, or that is once the time units are held has passed at the present rate, is a
   bottleneck: one that fills in a burst is not noticed only 3 s later. While the policy is younger than T, the window is too.
-- What is consumed is what is *charged*: a reservation keeps others out whether or not it is used. With ``measured``, it
-  is what was measured where agents measure (cpus, mem, disk), and what was granted or given back since then.
+- What is consumed is what is *charged*, a reservation keeping others out whether or not it is used; but what is
+  *measured* of tasks whose use counts (``Policy.observe``): those of frameworks that declare no demand, or all of them.
 - Within a role, bottlenecks are those of the whole cluster.
 
 Priorities are looked at again once an interval (1 s, or T/60 if that is longer), which costs O(n J); also when the weights of
@@ -35,15 +35,16 @@ follows its own charges and releases, in O(J + log n). Equal keys go to the acco
 ties to each resource.
 """
 
+import re
 from collections import deque
 from math import inf
-from operator import add, sub
+from operator import add, ge, sub
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy, Weight
 from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_master.allocation.policies.sliding_window import Credit, EntitlementClock, Meter
-from fairlead_proto.resources import CPUS, DISK, MEM, Vector, scale
+from fairlead_proto.resources import Vector, scale
 
 WINDOW_S: Final = 3
 """T of section 4.1."""
@@ -73,25 +74,26 @@ STALE_FRACTION: Final = 8
 """Keys are made anew once the weights of those present changed by one part in this. Smaller would be O(n) for every
 account that comes or goes; larger, and entitlements are that wrong for up to an interval."""
 
-MEASURED_PLACES: Final = (CPUS, MEM, DISK)
-"""What agents measure of tasks. GPUs and an operator's own resources are consumed while they are held."""
+_ARGUMENT: Final = re.compile(
+    "(?P<only_window>[0-9]{1,4})|((?P<window>[0-9]{1,4}),)?(?P<per_cent>[0-9]{1,3})%"
+)
 
 _WEIGHT_GRAINS: Final = 1_000_000
 """Weights are summed as whole numbers of this part of one, the smallest weight there is, so that sums do not drift."""
 
 
 class _Account(Ranked):
-    __slots__ = ("charged", "correction", "credit", "due_ms", "meter", "rests_at_ms", "weights")
+    __slots__ = ("charged", "credit", "due_ms", "excess", "meter", "rests_at_ms", "weights")
 
     def __init__(self, name: str, weights: Vector, charged: Vector, meter: Meter, credit: Credit) -> None:
         super().__init__(name, 0.0)
         self.weights = weights
         """In grains, by place; in the last place for all resources together."""
         self.charged = charged
-        self.correction: Vector | None = None
-        """What was measured minus what was charged then; None without a measurement."""
+        self.excess: Vector = (0,) * len(charged)
+        """What its measured tasks use beyond what is charged for them."""
         self.meter = meter
-        """What it consumes, at the rate of ``charged`` with the correction."""
+        """What it consumes, at the rate of ``charged`` and ``excess`` together."""
         self.credit = credit
         """A_ij until now, in the last place A_i, and where it is active: uses a resource or did so lately."""
         self.rests_at_ms: list[int | None] = [None] * len(weights)
@@ -108,6 +110,7 @@ class BottleneckFairness(Policy):
     """
 
     follows_wishes = True
+    follows_use = True
     remembers = True
 
     def __init__(
@@ -116,11 +119,9 @@ class BottleneckFairness(Policy):
         window_ms: int = WINDOW_S * 1000,
         interval_ms: int | None = None,
         threshold: float = THRESHOLD,
-        measured: bool = False,
     ) -> None:
         self.interval_ms: int = interval_ms or max(INTERVAL_MS, -(-window_ms // INTERVALS_MAX))
-        self.name = _name(window_ms, measured=measured)
-        self.follows_use = measured
+        self.name = _name(window_ms, threshold)
         self.bottlenecks: tuple[int, ...] = ()
         """Places of the resources that are bottlenecks."""
         self.rekeyed = 0
@@ -146,6 +147,9 @@ class BottleneckFairness(Policy):
         self._begin(0)
         self._ceilings: tuple[float, ...] = ()
         """By place, the rate of ``_total`` from which on it is a bottleneck; infinite where it is one."""
+        self._is_total_new = False
+        """Whether the rate of ``_total`` was not yet compared with the ceilings. That waits for the next decision, for of a
+        task that is over the measurement is taken back first and what it held after that."""
         self._is_stale = True
         """Whether all keys are to be looked at before the next decision."""
         self._is_marked = True
@@ -226,27 +230,15 @@ class BottleneckFairness(Policy):
         """The account gave back ``units`` of ``unit``."""
         state = self._accounts[account]
         state.charged = tuple(map(sub, state.charged, unit if units == 1 else scale(unit, units)))
-        if not any(state.charged):
-            state.correction = None
         self._released += units
         self._consume(state, -units)
 
-    def observe(self, account: str, used: Vector) -> None:
-        """From now on it consumes what was measured; all zeros say that nothing was measured yet."""
+    def observe(self, account: str, excess: Vector) -> None:
+        """From now on it consumes so much more than is charged to it, or less."""
         state = self._accounts[account]
-        if not self.follows_use:
-            return
-        state.correction = (
-            tuple(
-                [
-                    amount - held if place in MEASURED_PLACES else 0
-                    for place, (amount, held) in enumerate(zip(used, state.charged, strict=True))
-                ]
-            )
-            if any(used)
-            else None
-        )
-        self._consume(state, 0)
+        if excess != state.excess:
+            state.excess = excess
+            self._consume(state, 0)
 
     def begin_waiting(self, account: str) -> None:
         """Without effect: gaps do not depend on who waited first."""
@@ -333,8 +325,8 @@ class BottleneckFairness(Policy):
     def _consume(self, state: _Account, units: int) -> None:
         """Bring the account's rate, the total and the key up to date; it holds ``units`` more."""
         rate = state.charged
-        if state.correction is not None:
-            rate = tuple([max(0, held + more) for held, more in zip(rate, state.correction, strict=True)])
+        if any(state.excess):
+            rate = tuple([max(0, held + more) for held, more in zip(rate, state.excess, strict=True)])
         before = state.meter.rate
         state.meter.set_rate(rate, self._now_ms)
         self._awake[state.name] = state
@@ -345,9 +337,7 @@ class BottleneckFairness(Policy):
         total = self._total.rate
         rate = (*map(add, total, map(sub, after, before)), total[-1] + units)
         self._total.set_rate(rate, self._now_ms)
-        for part, ceiling in zip(rate, self._ceilings, strict=False):
-            if part >= ceiling:
-                self._is_stale = True
+        self._is_total_new = True
 
     def _first(self) -> str | None:
         self.freshen()
@@ -355,6 +345,10 @@ class BottleneckFairness(Policy):
 
     def freshen(self) -> None:
         """Look at all keys again if something happened that asks for it. Every decision and every report does."""
+        if self._is_total_new:
+            self._is_total_new = False
+            if any(map(ge, self._total.rate, self._ceilings)):
+                self._is_stale = True
         above = self._above
         if above is not None:
             above.freshen()
@@ -447,30 +441,26 @@ class BottleneckFairness(Policy):
 
 
 def parse(argument: str) -> BottleneckFairness:
-    """The policy of ``bbf:ARGUMENT``: a window in seconds, the word ``measured``, or both with a comma between.
+    """The policy of ``bbf:ARGUMENT``: a window in seconds, a threshold in per cent, or both with a comma between.
 
     Raises:
-        AllocationError: neither of these.
+        AllocationError: none of these.
     """
-    window, comma, word = argument.partition(",")
-    if not comma and window == "measured":
-        window, word = str(WINDOW_S), window
-    is_number = window.isascii() and window.isdigit() and len(window) <= len(str(WINDOW_S_MAX))
-    if (
-        not is_number
-        or not 1 <= int(window) <= WINDOW_S_MAX
-        or word not in ("", "measured")
-        or argument.endswith(",")
-    ):
-        raise AllocationError(
-            f"policy: expected bbf:SECONDS with a window of 1 to {WINDOW_S_MAX} s, bbf:measured "
-            f"or bbf:SECONDS,measured, got {'bbf:' + argument!r}"
-        )
-    return BottleneckFairness(window_ms=int(window) * 1000, measured=bool(word))
+    match = _ARGUMENT.fullmatch(argument)
+    if match is not None:
+        window_s = int(match["window"] or match["only_window"] or WINDOW_S)
+        per_cent = int(match["per_cent"] or round(THRESHOLD * 100))
+        if 1 <= window_s <= WINDOW_S_MAX and 1 <= per_cent <= 100:
+            return BottleneckFairness(window_ms=window_s * 1000, threshold=per_cent / 100)
+    raise AllocationError(
+        f"policy: expected bbf:SECONDS with a window of 1 to {WINDOW_S_MAX} s, bbf:PERCENT% with a threshold of "
+        f"1 to 100 %, or bbf:SECONDS,PERCENT%, got {'bbf:' + argument!r}"
+    )
 
 
-def _name(window_ms: int, *, measured: bool) -> str:
-    parts = [f"{window_ms / 1000:g}"] * (window_ms != WINDOW_S * 1000) + ["measured"] * measured
+def _name(window_ms: int, threshold: float) -> str:
+    parts = [f"{window_ms / 1000:g}"] * (window_ms != WINDOW_S * 1000)
+    parts += [f"{threshold * 100:g}%"] * (threshold != THRESHOLD)
     return ":".join(["bbf", ",".join(parts)]) if parts else "bbf"
 
 

@@ -63,7 +63,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("alpha:A", "alpha:2", lambda argument, _: alpha.parse("alpha", argument)),
         _Kind("alpha-tasks:A", "alpha-tasks:2", lambda argument, _: alpha.parse("alpha-tasks", argument)),
         _Kind("bbf", "bbf", lambda *_: bbf.BottleneckFairness()),
-        _Kind("bbf:SECONDS", "bbf:60,measured", lambda argument, _: bbf.parse(argument)),
+        _Kind("bbf:SECONDS", "bbf:60,95%", lambda argument, _: bbf.parse(argument)),
         _Kind("baa", "baa", lambda *_: baa.parse("baa")),
         _Kind("baa:OBJECTIVE", "baa:tasks", lambda argument, _: baa.parse(f"baa:{argument}")),
         _Kind("utilization", "utilization", lambda *_: UtilizationFirst()),
