@@ -120,6 +120,20 @@ def test_a_policy_can_be_changed_while_tasks_run() -> None:
     allocator.check()
 
 
+@pytest.mark.parametrize("policy", names.EXAMPLES)
+def test_every_policy_may_follow_another_and_knows_what_is_held_and_wanted(policy: str) -> None:
+    """Wishes and use are not kept under a policy that does not follow them."""
+    allocator = an_allocator(policy="drf")
+    add_agent(allocator, "host", cpus_and_mem(9, 18))
+    for name, role in (("alone", "alone"), ("one", "two"), ("other", "two"), ("below", "two/below")):
+        add_framework(allocator, name, cpus_and_mem(1, 4), role=role)
+    launch(allocator, allocator.cycle(0)[0])
+
+    allocator.configure(AllocationSettings(policy=policy), 1)
+
+    allocator.check()
+
+
 @pytest.mark.parametrize(
     "text", ["", "DRF", "slots", "slots:", "slots:K", "slots:0", "slots:1001", "slots:-1", "slots:1.5"]
 )

@@ -443,11 +443,16 @@ class LevelRanking:
         for level in levels:
             if level.policy is not None:
                 self._fill_kept(level)
+            else:
+                self._sum_kept(level)
 
     def _fill_kept(self, level: Level) -> None:
         level.balance = self._books.fill(level, policy_of(level))
         if level.balance is not None:
             self._recount(level)
+        self._sum_kept(level)
+
+    def _sum_kept(self, level: Level) -> None:
         members = level.members.values()
         level.wish = sum_vectors((m.wish for m in members), self._zero)
         level.wish_units = sum(m.wish_units for m in members)
