@@ -1,4 +1,4 @@
-"""Zeldes and Feitelson (paper 004), section 4: its simulations, process by process and turn by turn, under the live policy.
+"""Zeldes and Feitelson (paper 004), sections 3 and 4: its simulations, process by process and turn by turn, under the live policy.
 
 What the text says of a run is asserted; curves without numbers are not. Times are within a few quanta of 0.1 s of what
 exact shares would give, which is derived by hand. The steady states of the same examples are in
@@ -14,6 +14,20 @@ from tests.papers.turns import IDLE, QUANTUM_MS, Phase, Turns, repeated, seconds
 
 CPU, DISK, NET = 0, 1, 2
 FOREVER = 1_000
+
+
+@pytest.mark.parametrize("clients", [2, 3, 7])
+def test_section_3_equal_entitlements_are_served_round_robin(clients: int) -> None:
+    """ "If all the clients have the same entitlements our algorithm will produce simple round-robin scheduling"."""
+    turns = Turns(1)
+    for client in range(clients):
+        turns.join(f"{client}", 1, seconds((CPU, FOREVER)))
+
+    for turn in range(1, 200):
+        turns.run_until(turn * QUANTUM_MS)
+        served = [process.used_ms[CPU] // QUANTUM_MS for process in turns.processes.values()]
+        assert sum(served) == turn
+        assert max(served) - min(served) <= 1
 
 
 def test_section_4_1_the_constants_are_ours() -> None:
@@ -47,7 +61,7 @@ def test_figure_2_two_quanta_for_one() -> None:
         assert given["blue"][0] == pytest.approx(2 / 3, abs=0.11)
 
     ends = turns.run()
-    assert ends["blue"] == pytest.approx(12.5, abs=0.2)
+    assert ends["blue"] == pytest.approx(12.5, abs=0.3)
     assert ends["red"] == 15
 
 
@@ -55,13 +69,13 @@ def test_figure_3_the_one_with_the_highest_priority_ends_first() -> None:
     """10, 20, 30 and 40 %, 10 s each. At 40 % the last is done after 25 s, when the others have had 2.5, 5 and 7.5.
 
     Then they have a sixth, a third and a half: done 5 s later, when 3 1/3 and 6 2/3 are. Then a third and two thirds: 5 s
-    again, and the first has its second 5 s to itself.
+    again, and the first has its second 5 s to itself. Which of the ten turns of a second come first is open.
     """
     turns = Turns(1)
     for percent in (10, 20, 30, 40):
         turns.join(f"{percent}", percent, seconds((CPU, 10)))
 
-    assert turns.run() == pytest.approx({"40": 25, "30": 30, "20": 35, "10": 40}, abs=0.5)
+    assert turns.run() == pytest.approx({"40": 25, "30": 30, "20": 35, "10": 40}, abs=1)
 
 
 def test_figure_4_processes_that_use_different_resources() -> None:

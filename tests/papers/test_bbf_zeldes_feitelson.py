@@ -86,6 +86,16 @@ def test_section_2_dominant_resource_fairness_wastes_nothing_and_yet_leaves_comp
     assert verdict.complaints[0].standings[0].has_share == pytest.approx(1 / 3)
 
 
+def test_section_2_a_resource_that_one_client_uses_up_is_a_bottleneck() -> None:
+    """Footnote 2: "in that case this client is fully utilizing the resource, so there is no more to allocate"."""
+    problem = processes({"one": (1, 0), "other": (0, 1)}, {"one": 1, "other": 3}, resources=("cpu", "disk"))
+
+    verdict = judged(problem, {"one": 1, "other": 1})
+
+    assert verdict.is_fair
+    assert verdict.bottlenecks == ("cpu", "disk")
+
+
 @pytest.mark.parametrize("policy", ["bbf", "drf", "asset"])
 def test_section_2_fruit_salad(policy: str) -> None:
     """ "Ten people like cherries, but only one each like apples, oranges, and bananas": under ``bbf`` these three "take

@@ -212,7 +212,8 @@ class History:
 
 
 POOL: list[Vector] = [(30_000, 300, 0, 0)]
-MACHINES: list[Vector] = [(3_000, 30, 0, 0)] * 10
+MACHINES: list[Vector] = [(1_500, 15, 0, 0), (3_000, 30, 0, 0), (6_000, 20, 0, 0), (2_000, 60, 0, 0)] * 3
+"""Of different kinds; the largest task fits on the smallest."""
 
 
 POLICIES = (
