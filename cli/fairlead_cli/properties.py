@@ -1,6 +1,7 @@
 """`fairlead properties`: which policy has which of the papers' properties, by search."""
 
 import sys
+import time
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -11,7 +12,12 @@ from fairlead_cli.addresses import json_option
 
 TRIALS_DEFAULT: Final = 200
 """Problems of each kind. The violations that the papers know of are found within the first dozens; all policies together
-take about twenty seconds on a slow machine."""
+take about thirty seconds on a slow machine."""
+
+REDRAWN_S: Final = 0.1
+"""Between two states of the line of progress: often enough to be seen to move."""
+
+_ERASE: Final = "\r\x1b[K"
 
 
 @click.command()
@@ -71,18 +77,44 @@ def properties(
 
 
 def _searched(policies: Sequence[str], *, trials: int, seed: int, shape: Any) -> list[Any]:
-    """All verdicts; a person at a terminal sees on stderr how far it is."""
+    """All verdicts; a person at a terminal sees on stderr how far it is, and no trace of that afterwards."""
     from fairlead_sim.properties.catalogue import PROPERTIES
     from fairlead_sim.properties.examination import examine
 
-    verdicts = []
-    total = len(policies) * len(PROPERTIES)
-    for verdict in examine(policies, trials=trials, seed=seed, shape=shape):
-        verdicts.append(verdict)
-        if sys.stderr.isatty():
-            line = f"{len(verdicts)} of {total}: {verdict.policy}, {verdict.property_name}"
-            click.echo(f"\r\x1b[K{line if len(verdicts) < total else ''}", nl=False, err=True)
-    return verdicts
+    progress = _Progress(searches=len(policies) * len(PROPERTIES))
+    try:
+        found = examine(policies, trials=trials, seed=seed, shape=shape, on_trial=progress.trial)
+        return [progress.searched(verdict) for verdict in found]
+    finally:
+        progress.erase()
+
+
+class _Progress:
+    """How far a search is, as a line that is drawn over; nothing where stderr is no terminal."""
+
+    def __init__(self, *, searches: int) -> None:
+        """Args: how many verdicts there will be."""
+        self._searches = searches
+        self._done = 0
+        self._is_terminal = sys.stderr.isatty()
+        self._drawn_s = float("-inf")
+
+    def trial(self, policy: str, property_name: str, number: int) -> None:
+        """A search is about to look at its problem of that number."""
+        if self._is_terminal and time.monotonic() - self._drawn_s >= REDRAWN_S:
+            self._drawn_s = time.monotonic()
+            where = f"{self._done + 1} of {self._searches}: {policy}, {property_name}"
+            click.echo(f"{_ERASE}{where}, problem {number:,}", nl=False, err=True)
+
+    def searched(self, verdict: Any) -> Any:
+        """A search is over; gives its verdict back."""
+        self._done += 1
+        return verdict
+
+    def erase(self) -> None:
+        """Leave the line empty."""
+        if self._is_terminal:
+            click.echo(_ERASE, nl=False, err=True)
 
 
 def _print_report(verdicts: Sequence[Any], *, trials: int, seed: int) -> None:

@@ -9,7 +9,7 @@ def test_properties_prints_the_table_and_the_counterexamples(invoke: Invoke) -> 
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["PROPERTY", "asset", "drf"]
-    assert lines[1].split() == ["sharing", "incentive", "✗", "✓"]
+    assert lines[1].split() == ["sharing", "incentive", "✗", "=", "✓", "="]
     assert any(line.startswith("asset violates sharing incentive (001 theorem 1;") for line in lines)
     assert outcome.err == ""
 

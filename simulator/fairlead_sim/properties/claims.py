@@ -4,6 +4,7 @@ The check marks of paper 002 ("Properties of Policies") are table 2 of paper 001
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from fairlead_sim.properties.search import Verdict
@@ -87,9 +88,21 @@ REASONS: Final[dict[tuple[str, str], str]] = {
 """Why the search is right where it differs; docs/properties.md has the proofs."""
 
 
+_SAME_AS: Final[dict[tuple[str, float], str]] = {
+    ("alpha:", 1.0): "pf",
+    ("alpha:", inf): "drf",
+    ("alpha-tasks:", 1.0): "pf",
+    ("alpha-tasks:", inf): "max-min",
+}
+"""Members of a family that the papers speak of by another name; what they say of the family is not about these."""
+
+
 def kind_of(policy: str) -> str:
-    """The word of a policy's name, with its colon if an argument follows."""
-    return "".join(policy.partition(":")[:2])
+    """The word of a policy's name, with its colon if an argument follows; the better known name if it has two."""
+    word, colon, argument = policy.partition(":")
+    if word.startswith("alpha"):
+        return _SAME_AS.get((word + colon, float(argument)), word + colon)
+    return "baa" if word == "baa" else word + colon
 
 
 def claim_about(policy: str, property_name: str) -> Claim | None:

@@ -1,6 +1,7 @@
 """All properties of several policies: what `fairlead properties` runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from fairlead_master.solvers.registry import NAMES
@@ -34,8 +35,22 @@ def check_policies(policies: Sequence[str]) -> None:
         policy_by_name(policy)(problem)
 
 
-def examine(policies: Sequence[str], *, trials: int, seed: int, shape: Shape) -> Iterator[Verdict]:
+def examine(
+    policies: Sequence[str],
+    *,
+    trials: int,
+    seed: int,
+    shape: Shape,
+    on_trial: Callable[[str, str, int], None] = lambda _policy, _property, _number: None,
+) -> Iterator[Verdict]:
     """A verdict for every policy and property, policy by policy, as they are reached.
+
+    Args:
+        policies: as an operator writes them.
+        trials: how many problems of each kind.
+        seed: of all that is drawn.
+        shape: which problems.
+        on_trial: called before each problem with policy, name of the property and number of the problem.
 
     Raises:
         SolverError: on the first step, as ``check_policies``.
@@ -44,4 +59,12 @@ def examine(policies: Sequence[str], *, trials: int, seed: int, shape: Shape) ->
     for policy in policies:
         allocate = policy_by_name(policy)
         for each in PROPERTIES:
-            yield search(policy, allocate, each, trials=trials, seed=seed, shape=shape)
+            yield search(
+                policy,
+                allocate,
+                each,
+                trials=trials,
+                seed=seed,
+                shape=shape,
+                on_trial=partial(on_trial, policy, each.name),
+            )

@@ -1,7 +1,7 @@
 """A smaller case that shows the same: users and resources are dropped and numbers lowered while the violation stays.
 
-Greedy, and so without promise that nothing smaller exists: of all steps that lead to a smaller case the first one that
-keeps the violation is taken, until none does.
+Greedy: of all steps that lead to a smaller case the first one that keeps the violation is taken, until none does. Where that
+ends need not be the smallest case, which is what ``enumeration`` looks for.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from fairlead_sim.properties.changes import (
     without_resource,
     without_user,
 )
-from fairlead_sim.properties.instances import NAMES, Shape
+from fairlead_sim.properties.instances import NAMES, RESOURCES, Shape
 from fairlead_sim.properties.model import Case, Violation
 
 EXCESS_KEPT: Final = 0.01
@@ -31,21 +31,24 @@ behind the comma convinces nobody."""
 FindViolation = Callable[[Case], Violation | None]
 
 
-def minimised(violation: Violation, find: FindViolation, shape: Shape) -> Violation:
+def minimised(
+    violation: Violation, find: FindViolation, shape: Shape, steps_from: Callable[[Case], Iterator[Case]]
+) -> Violation:
     """The violation of the smallest case of that shape that greedy steps lead to.
 
     Args:
         violation: where to begin.
         find: what is wrong with a case, if anything. SolverError where the policy cannot be asked about it.
         shape: what every case on the way must be.
+        steps_from: which steps there are, such as ``steps``; each to a case of less ``size``.
     """
     enough = min(violation.excess, EXCESS_KEPT)
     while True:
         smaller = (
             found
-            for case in steps(violation.case)
+            for case in steps_from(violation.case)
             if is_sound(case) and shape.admits(case.problem)
-            if (found := _found(case, find)) is not None and found.excess >= enough
+            if (found := found_in(case, find)) is not None and found.excess >= enough
         )
         step = next(smaller, None)
         if step is None:
@@ -53,7 +56,8 @@ def minimised(violation: Violation, find: FindViolation, shape: Shape) -> Violat
         violation = step
 
 
-def _found(case: Case, find: FindViolation) -> Violation | None:
+def found_in(case: Case, find: FindViolation) -> Violation | None:
+    """What is wrong with a case, if anything; None as well where the policy cannot be asked about it."""
     try:
         return find(case)
     except SolverError:  # For example, the resource that the policy counts has been dropped.
@@ -92,12 +96,17 @@ def is_sound(case: Case) -> bool:
 
 def steps(case: Case) -> Iterator[Case]:
     """Smaller cases, the boldest steps first; not all of them are sound."""
-    yield from _without_a_user(case)
-    yield from _without_a_resource(case)
+    yield from steps_to_fewer(case)
     yield from _without_a_cap(case)
     yield from _divided(case)
     yield from _with_demand_and_capacity_lowered(case)
     yield from _with_a_number_lowered(case)
+
+
+def steps_to_fewer(case: Case) -> Iterator[Case]:
+    """Those of the steps that drop a user or a resource."""
+    yield from _without_a_user(case)
+    yield from _without_a_resource(case)
 
 
 def _without_a_user(case: Case) -> Iterator[Case]:
@@ -126,7 +135,9 @@ def _without_a_resource(case: Case) -> Iterator[Case]:
         users = [
             replace(user, demand=kept(user.demand), weights=kept(user.weights)) for user in problem.users
         ]
-        resources = (*problem.resources[:gone], *problem.resources[gone + 1 :])
+        # Named anew, so that the same case does not come as "cpus and mem" here and as "mem and disk" there. A policy that
+        # counts one resource by name is asked about another one then, which the next look at the case tells.
+        resources = RESOURCES[: len(problem.resources) - 1]
         yield Case(Problem(resources=resources, capacity=kept(problem.capacity), users=tuple(users)), change)
 
 

@@ -15,10 +15,13 @@ HOLDS: Final = "✓"
 HOLDS_IF_POSITIVE: Final = "(✓)"
 VIOLATED: Final = "✗"
 NOT_ASKED: Final = "-"
+AS_CLAIMED: Final = "="
+NOT_AS_CLAIMED: Final = "!"
 
 LEGEND: Final = (
     f"{HOLDS} no violation found, which is no proof; {HOLDS_IF_POSITIVE} violated, but only where somebody needs nothing of "
-    f"some resource; {VIOLATED} violated: see the counterexample; {NOT_ASKED} the policy cannot be asked."
+    f"some resource; {VIOLATED} violated: see the counterexample; {NOT_ASKED} the policy cannot be asked.\n"
+    f"{AS_CLAIMED} a paper says the same; {NOT_AS_CLAIMED} a paper says otherwise: see below; neither: no paper says anything."
 )
 
 
@@ -31,12 +34,20 @@ def mark(verdict: Verdict) -> str:
     return HOLDS_IF_POSITIVE if verdict.needs_zero_demand else VIOLATED
 
 
+def cell(verdict: Verdict) -> str:
+    """The sign of a verdict, and whether a paper says the same."""
+    claim = claim_about(verdict.policy, verdict.property_name)
+    if claim is None or not verdict.trials:
+        return mark(verdict)
+    return f"{mark(verdict)} {NOT_AS_CLAIMED if differs(verdict, claim) else AS_CLAIMED}"
+
+
 def table_rows(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
-    """A row for each property, from policy to mark; ``property`` has its name."""
-    marks = {(verdict.policy, verdict.property_name): mark(verdict) for verdict in verdicts}
+    """A row for each property, from policy to cell; ``property`` has its name."""
+    cells = {(verdict.policy, verdict.property_name): cell(verdict) for verdict in verdicts}
     policies = dict.fromkeys(verdict.policy for verdict in verdicts)
     return [
-        {"property": each.name} | {policy: marks[policy, each.name] for policy in policies}
+        {"property": each.name} | {policy: cells[policy, each.name] for policy in policies}
         for each in PROPERTIES
     ]
 

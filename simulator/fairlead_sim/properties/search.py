@@ -1,16 +1,17 @@
 """Looks for a case in which a policy lacks a property: the papers' examples first, then problems drawn at random."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import count, islice
 from random import Random
 from typing import Final
 
 from fairlead_master.solvers.problem import Problem, SolverError
 from fairlead_master.solvers.registry import solve
+from fairlead_sim.properties.enumeration import smallest
 from fairlead_sim.properties.instances import Shape, draw_problems
-from fairlead_sim.properties.minimising import minimised, size
+from fairlead_sim.properties.minimising import size
 from fairlead_sim.properties.model import Allocate, Case, Property, Violation
 from fairlead_sim.properties.paper_examples import EXAMPLES, Example
 
@@ -19,10 +20,6 @@ CHANGES_MAX: Final = 6
 
 FOUND_MAX: Final = 6
 """A search of problems of one kind ends with so many violations."""
-
-MINIMISED_MAX: Final = 2
-"""Of the violations found the smallest are minimised: more than one, since greedy steps end in different places, and few,
-since this is what the time of a search goes into."""
 
 _SOLUTIONS_KEPT: Final = 4096
 
@@ -61,7 +58,14 @@ def policy_by_name(policy: str) -> Allocate:
 
 
 def search(
-    policy: str, allocate: Allocate, claim: Property, *, trials: int, seed: int, shape: Shape
+    policy: str,
+    allocate: Allocate,
+    claim: Property,
+    *,
+    trials: int,
+    seed: int,
+    shape: Shape,
+    on_trial: Callable[[int], None] = lambda _number: None,
 ) -> Verdict:
     """Look for violations among problems of positive demands and, if there are none, among those with zeros.
 
@@ -75,9 +79,11 @@ def search(
         trials: how many problems of each kind, the papers' examples not counted.
         seed: of all that is drawn.
         shape: which problems; with ``is_positive`` those with zeros are not looked at.
+        on_trial: called before each problem with its number, for who waits.
     """
     positive = replace(shape, is_positive=True)
     answered = 0
+    number = count(1)
 
     def find(case: Case) -> Violation | None:
         return claim.find_violation(case, allocate)
@@ -85,6 +91,7 @@ def search(
     for kind in (positive,) if shape.is_positive else (positive, shape):
         found: list[Violation] = []
         for cases in _trials(claim, trials=trials, seed=seed, shape=kind, examples=EXAMPLES):
+            on_trial(next(number))
             try:
                 violation = next((wrong for case in cases if (wrong := find(case)) is not None), None)
             except SolverError:
@@ -95,9 +102,8 @@ def search(
                 if len(found) == FOUND_MAX:
                     break
         if found:
-            small = sorted(found, key=_size)[:MINIMISED_MAX]
-            smallest = min([minimised(violation, find, kind) for violation in small], key=_size)
-            return Verdict(policy, claim.name, answered, smallest, needs_zero_demand=kind is not positive)
+            least = smallest(min(found, key=_size), find, kind)
+            return Verdict(policy, claim.name, answered, least, needs_zero_demand=kind is not positive)
     return Verdict(policy, claim.name, answered, None, needs_zero_demand=False)
 
 

@@ -26,7 +26,7 @@ def test_papers_counterexamples_get_smaller_and_stay_counterexamples(place: str)
     (name,) = example.properties
     began = violation_of(name, example.case)
 
-    ended = minimised(began, lambda case: BY_NAME[name].find_violation(case, ASSET), Shape())
+    ended = minimised(began, lambda case: BY_NAME[name].find_violation(case, ASSET), Shape(), steps)
 
     assert size(ended.case) < size(began.case)
     assert violation_of(name, ended.case) == ended
@@ -37,7 +37,7 @@ def test_no_step_from_a_minimised_case_keeps_the_violation() -> None:
     began = violation_of("sharing incentive", Case(make_problem((30, 30), (1, 3), (1, 1))))
     find = BY_NAME["sharing incentive"].find_violation
 
-    ended = minimised(began, lambda case: find(case, ASSET), Shape())
+    ended = minimised(began, lambda case: find(case, ASSET), Shape(), steps)
 
     assert ended.case.problem == make_problem((1.0, 1.0), (0.0, 1.0), (1.0, 1.0))
     for case in steps(ended.case):
@@ -57,7 +57,7 @@ def test_shape_is_kept() -> None:
     shape = Shape(is_positive=True)
     began = violation_of("sharing incentive", Case(make_problem((9, 9, 9), (1, 5, 1), (2, 2, 1))))
 
-    ended = minimised(began, lambda case: BY_NAME["sharing incentive"].find_violation(case, ASSET), shape)
+    ended = minimised(began, lambda case: BY_NAME["sharing incentive"].find_violation(case, ASSET), shape, steps)
 
     assert shape.admits(ended.case.problem)
 
