@@ -82,7 +82,7 @@ SHARES: Final = Listing(
     tables.SHARES,
     _SHARE_KINDS,
     of_all=rows.market,
-    footer=tables.price_line,
+    footer=tables.market_line,
 )
 OFFERS: Final = Listing("ListOffers", "offers", rows.offer, tables.OFFERS, ("offer",))
 WEIGHTS: Final = Listing("ListRoles", "roles", rows.weights, tables.WEIGHTS, _SHARE_KINDS)

@@ -119,11 +119,12 @@ def share(info: operator_pb2.RoleInfo) -> Row:
 
 
 def market(answer: operator_pb2.ListRolesResponse) -> Row:
-    """What rows of ``fairlead shares`` have in common: what resources cost under ``pf`` and its kin."""
+    """What rows of ``fairlead shares`` have in common: prices under ``pf`` and its kin, bottlenecks under ``bbf``."""
     prices = answer.prices
     return {
         "prices": {name: _finite(prices[name]) for name in sorted(prices)} or None,
         "price_error": answer.price_error if prices else None,
+        "bottlenecks": list(answer.bottlenecks) if answer.policy.partition(":")[0] == "bbf" else None,
     }
 
 

@@ -220,9 +220,13 @@ DECISIONS: Final = (
 )
 
 
-def price_line(rows: Sequence[Row]) -> str:
-    """What the whole of each resource costs under a policy with prices; empty without one."""
-    prices = rows[0]["prices"] if rows else None
+def market_line(rows: Sequence[Row]) -> str:
+    """What the whole of each resource costs, or which are bottlenecks, under a policy that knows; else empty."""
+    if not rows:
+        return ""
+    prices, bottlenecks = rows[0]["prices"], rows[0]["bottlenecks"]
+    if bottlenecks is not None:
+        return f"bottlenecks: {', '.join(bottlenecks) or 'none'}"
     if prices is None:
         return ""
     costs = ", ".join(f"{name} {price:.3g}" for name, price in prices.items())

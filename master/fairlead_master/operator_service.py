@@ -101,6 +101,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             policy=master.settings.allocation.policy,
             prices=views.prices(master, prices),
             price_error=prices.error if prices else 0.0,
+            bottlenecks=master.allocator.bottlenecks() or (),
         )
 
     async def ListOffers(self, request: pb.ListRequest, context: Context) -> pb.ListOffersResponse:

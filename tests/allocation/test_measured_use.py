@@ -36,6 +36,19 @@ def keys(allocator: Allocator) -> dict[str, float]:
     return {row.role: row.key for row in allocator.role_report()}
 
 
+def test_bottlenecks_are_named() -> None:
+    allocator = holding(mine=5, other=5)
+    assert allocator.bottlenecks() == ("cpus", "mem", "disk", "gpus")
+
+    declare(allocator, MINE, is_declared=False)
+    allocator.observe(MINE, (50, 12, 50, 30), scale(UNIT, 5))
+    allocator.advance(100_000)
+    assert allocator.bottlenecks() == ("cpus", "disk")
+
+    allocator.configure(AllocationSettings(), 0)
+    assert allocator.bottlenecks() is None
+
+
 def test_what_is_declared_counts_whatever_was_measured() -> None:
     allocator = holding(mine=6, other=4)
     allocator.observe(MINE, (0, 0, 0, 0), scale(UNIT, 6))

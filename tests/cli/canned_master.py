@@ -56,6 +56,7 @@ class CannedMaster(
         self.agents = [an_agent()]
         self.page_size = 1000
         self.prices: dict[str, float] = {}
+        self.bottlenecks: list[str] = []
         self.refusal: tuple[grpc.StatusCode, str] | None = None
         self.requests: list[Any] = []
         self.outputs: dict[str, bytes] = {"stdout": b"one\ntwo\nthree\n", "stderr": b"oops\n"}
@@ -140,6 +141,8 @@ class CannedMaster(
             version=self.version,
             prices=self.prices,
             price_error=3e-7 if self.prices else 0,
+            policy=self.policy.policy,
+            bottlenecks=self.bottlenecks,
         )
 
     def ListOffers(self, request: Any, context: grpc.ServicerContext) -> operator_pb2.ListOffersResponse:

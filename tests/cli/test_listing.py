@@ -90,6 +90,24 @@ def test_shares_show_prices_under_a_policy_that_has_them(invoke: Invoke, master:
     )
 
 
+def test_shares_show_bottlenecks_under_a_policy_that_looks_for_them(
+    invoke: Invoke, master: CannedMaster
+) -> None:
+    elsewhere = rows(invoke, "shares")
+    master.policy.policy = "bbf:60"
+    table = invoke("shares").out
+    nothing_contended = rows(invoke, "shares")
+    master.bottlenecks = ["cpus", "mem"]
+
+    contended = rows(invoke, "shares")
+    below = invoke("shares").out
+
+    found = [[row["bottlenecks"] for row in each] for each in (elsewhere, nothing_contended, contended)]
+    assert found == [[None] * 2, [[]] * 2, [["cpus", "mem"]] * 2]
+    assert table.endswith("\nbottlenecks: none\n")
+    assert below.endswith("\nbottlenecks: cpus, mem\n")
+
+
 def test_roles_and_offers_are_listed(invoke: Invoke, master: CannedMaster) -> None:
     role = rows(invoke, "roles")[0]
     (offer,) = rows(invoke, "offers")

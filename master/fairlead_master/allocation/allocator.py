@@ -255,6 +255,12 @@ class Allocator:
         self._sync_capacity()
         return self._hierarchy.prices()
 
+    def bottlenecks(self) -> tuple[str, ...] | None:
+        """The resources that are contended now, by name; None if the policy does not look for such."""
+        self._sync_capacity()
+        places = self._hierarchy.find_bottlenecks()
+        return None if places is None else tuple([self.kinds.names[place] for place in places])
+
     def configure(self, settings: AllocationSettings, now_ms: int) -> None:  # noqa: ARG002 - part of the contract
         """Decide by other settings from now on. Nothing that is held or offered changes.
 

@@ -178,6 +178,10 @@ class Policy(ABC):
         """What resources cost, for policies that have prices; None for others."""
         return None
 
+    def find_bottlenecks(self) -> tuple[int, ...] | None:
+        """Places of the resources that are contended now, for policies that look for such; None for others."""
+        return None
+
 
 class AllocationError(ValueError):
     """A setting or a fact that cannot be used; the message says what was expected and what came."""

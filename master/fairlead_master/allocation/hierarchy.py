@@ -163,6 +163,10 @@ class Hierarchy:
         """What resources cost roles under the policy; None if it has no prices."""
         return self._ranking.policy.prices()
 
+    def find_bottlenecks(self) -> tuple[int, ...] | None:
+        """Places of the resources that are contended now; None if the policy does not look for such."""
+        return self._ranking.policy.find_bottlenecks()
+
     def set_waiting(self, framework: Framework, *, waiting: bool) -> None:
         """Whether the framework wants anything at all, offers that are out included. Repeats are harmless."""
         if waiting == (framework.began > 0):

@@ -283,7 +283,7 @@ class RoleInfo(_message.Message):
     def __init__(self, role: _Optional[str] = ..., weight: _Optional[float] = ..., resource_weights: _Optional[_Mapping[str, float]] = ..., dominant_share: _Optional[float] = ..., dominant_resource: _Optional[str] = ..., key: _Optional[float] = ..., fair_share: _Optional[float] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., frameworks: _Optional[int] = ..., allocated: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., rank: _Optional[int] = ..., used: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., counted: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., parent: _Optional[str] = ...) -> None: ...
 
 class ListRolesResponse(_message.Message):
-    __slots__ = ("roles", "next_page_token", "version", "policy", "prices", "demand", "price_error")
+    __slots__ = ("roles", "next_page_token", "version", "policy", "prices", "demand", "price_error", "bottlenecks")
     class PricesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -298,6 +298,7 @@ class ListRolesResponse(_message.Message):
     PRICES_FIELD_NUMBER: _ClassVar[int]
     DEMAND_FIELD_NUMBER: _ClassVar[int]
     PRICE_ERROR_FIELD_NUMBER: _ClassVar[int]
+    BOTTLENECKS_FIELD_NUMBER: _ClassVar[int]
     roles: _containers.RepeatedCompositeFieldContainer[RoleInfo]
     next_page_token: str
     version: int
@@ -305,7 +306,8 @@ class ListRolesResponse(_message.Message):
     prices: _containers.ScalarMap[str, float]
     demand: str
     price_error: float
-    def __init__(self, roles: _Optional[_Iterable[_Union[RoleInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ..., policy: _Optional[str] = ..., prices: _Optional[_Mapping[str, float]] = ..., demand: _Optional[str] = ..., price_error: _Optional[float] = ...) -> None: ...
+    bottlenecks: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, roles: _Optional[_Iterable[_Union[RoleInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ..., policy: _Optional[str] = ..., prices: _Optional[_Mapping[str, float]] = ..., demand: _Optional[str] = ..., price_error: _Optional[float] = ..., bottlenecks: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class OfferInfo(_message.Message):
     __slots__ = ("offer_id", "framework_id", "framework", "agent_id", "class_id", "units", "resources", "expires_in_ms")

@@ -123,7 +123,7 @@ class BottleneckFairness(Policy):
         self.interval_ms: int = interval_ms or max(INTERVAL_MS, -(-window_ms // INTERVALS_MAX))
         self.name = _name(window_ms, threshold)
         self.bottlenecks: tuple[int, ...] = ()
-        """Places of the resources that are bottlenecks."""
+        """Places of the resources that were bottlenecks at the last look."""
         self.rekeyed = 0
         """Keys made anew otherwise than by a charge or release, since the policy was made; what growth is measured by."""
         self._intervals = max(1, window_ms // self.interval_ms)
@@ -256,6 +256,11 @@ class BottleneckFairness(Policy):
         self.freshen()
         return self._accounts[account].key
 
+    def find_bottlenecks(self) -> tuple[int, ...]:
+        """Places of the resources that are bottlenecks now."""
+        self.freshen()
+        return self.bottlenecks
+
     def advance(self, now_ms: int) -> None:
         """It is ``now_ms``: intervals and grace periods that are over by then end in order."""
         if not self._accounts:
@@ -361,7 +366,7 @@ class BottleneckFairness(Policy):
         self._weights_seen = self._clock.weights
         self._hold_ms = self._find_hold_ms()
         self._end_ms = self._now_ms + self.interval_ms + self._hold_ms
-        self._find_bottlenecks()
+        self._look_for_bottlenecks()
         self._is_stale = self._is_marked = False
         for state in self._awake.values():
             self._renew(state, is_alone=False)
@@ -376,7 +381,7 @@ class BottleneckFairness(Policy):
         held_ms = max(self._total.within(self._now_ms)[-1] // released, self._window_ms // HORIZON_FRACTION)
         return min(most_ms, held_ms + held_ms * held_ms // self._window_ms)
 
-    def _find_bottlenecks(self) -> None:
+    def _look_for_bottlenecks(self) -> None:
         """Which resources are used up, and from which rate on the others will be.
 
         Until an interval ends none stops being one, so that keys are made anew at most once a resource and interval
