@@ -131,8 +131,7 @@ class History:
 
     def arrive(self, name: str) -> None:
         unit = (self.random.randint(100, 1_500), self.random.randint(1, 15), 0, 0)
-        is_weighted = not self.policy.startswith("alpha")
-        self.weights[name] = float(self.random.choice((1, 1, 2, 3))) if is_weighted else 1.0
+        self.weights[name] = float(self.random.choice((1, 1, 2, 3)))
         self.allocator.set_weight(Role(name), Weight(self.weights[name]))
         self.units[add_framework(self.allocator, name, unit, PLENTY)] = unit
         self._solve()
@@ -224,6 +223,8 @@ POLICIES = (
     "pf",
     "alpha:0.5",
     "alpha:2",
+    "alpha-tasks:0.5",
+    "alpha-tasks:2",
     "baa",
     "baa:tasks",
     "baa:min",
@@ -300,7 +301,7 @@ def test_theorem_7_bounds_users_and_not_the_distance_to_the_fluid_optimum() -> N
 def test_bottleneck_fairness_pays_back_and_is_bounded_over_time_only() -> None:
     """``bbf`` goes by what was consumed in three seconds. The fluid optimum of two equals is 30 of 60 tasks each.
 
-    Who was away for 0.9 s, within the grace period, then holds up to 55 of them until it has what it missed: paper 004,
+    Who was away for 0.9 s, within the grace period, then holds more than 50 of them until it has what it missed: paper 004,
     figure 5, "exclusive access for a short while". Over the whole time both had the same.
     """
     timeline = Timeline("bbf", (60, 0, 0, 0))
