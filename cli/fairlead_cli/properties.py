@@ -1,5 +1,6 @@
 """`fairlead properties`: which policy has which of the papers' properties, by search."""
 
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -18,6 +19,11 @@ REDRAWN_S: Final = 0.1
 """Between two states of the line of progress: often enough to be seen to move."""
 
 _ERASE: Final = "\r\x1b[K"
+
+_CELL_WIDTH: Final = len("(✓) =")
+
+_GAP: Final = 2
+"""Blanks between columns."""
 
 
 @click.command()
@@ -117,18 +123,33 @@ class _Progress:
             click.echo(_ERASE, nl=False, err=True)
 
 
+def blocks(policies: Sequence[str], room: int) -> list[list[str]]:
+    """The policies in groups whose columns, headed by their names, fit into a width; each has at least one."""
+    found: list[list[str]] = []
+    left = 0
+    for policy in policies:
+        width = max(len(policy), _CELL_WIDTH) + _GAP
+        if width > left or not found:
+            found.append([])
+            left = room
+        found[-1].append(policy)
+        left -= width
+    return found
+
+
 def _print_report(verdicts: Sequence[Any], *, trials: int, seed: int) -> None:
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
     from fairlead_sim.properties import report
 
-    policies = dict.fromkeys(verdict.policy for verdict in verdicts)
-    columns = [Column("PROPERTY", itemgetter("property"))]
-    columns += [Column(policy, itemgetter(policy)) for policy in policies]
-    print_table(report.table_rows(verdicts), columns)
-    print(
-        f"\n{report.LEGEND}\nSeed {seed}, {trials} random problems of each kind beside the papers' examples."
-    )
+    rows = report.table_rows(verdicts)
+    policies = list(dict.fromkeys(verdict.policy for verdict in verdicts))
+    names = Column("PROPERTY", itemgetter("property"))
+    room = shutil.get_terminal_size().columns - max(len(row["property"]) for row in rows)
+    for block in blocks(policies, room) if sys.stdout.isatty() else [policies]:
+        print_table(rows, [names, *(Column(policy, itemgetter(policy)) for policy in block)])
+        print()
+    print(f"{report.LEGEND}\nSeed {seed}, {trials} random problems of each kind beside the papers' examples.")
     differing = report.notes(verdicts)
     if differing:
         print("\nWhere this differs from the papers:")
