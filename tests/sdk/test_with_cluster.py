@@ -3,14 +3,29 @@
 import asyncio
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from fairlead_cli.local_cluster import LocalCluster
-from fairlead_sdk import Framework, Infeasible, OperatorClient, Progress, Superseded, Task, TaskState
+from fairlead_sdk import (
+    Driver,
+    Framework,
+    Infeasible,
+    Offer,
+    OperatorClient,
+    Progress,
+    Scheduler,
+    Superseded,
+    Task,
+    TaskState,
+    TaskStatus,
+    fitting_tasks,
+    quanta_class,
+    run_scheduler,
+)
 from fairlead_sdk.sync import Framework as SyncFramework
 from tests.sdk.builders import begin
 
@@ -115,6 +130,30 @@ async def test_a_second_session_with_the_same_id_takes_over(cluster: LocalCluste
     await first.close()
 
     assert result.ok
+
+
+async def test_who_declares_no_demand_runs_tasks_on_quanta(cluster: LocalCluster) -> None:
+    class Grabber(Scheduler):
+        ended = 0
+
+        def registered(self, driver: Driver) -> None:
+            driver.set_demand([quanta_class("any", 4)])
+
+        def resource_offers(self, driver: Driver, offers: Sequence[Offer]) -> None:
+            driver.set_demand([])
+            for offer in offers:
+                driver.accept(offer, fitting_tasks(offer, [Task(["true"], cpus=0.2, mem="300MiB")]))
+
+        def status_update(self, driver: Driver, status: TaskStatus) -> None:
+            if status.state is TaskState.FINISHED:
+                self.ended += 1
+                driver.stop()
+
+    scheduler = Grabber()
+
+    await asyncio.wait_for(run_scheduler(scheduler, master=cluster.address), timeout=30)
+
+    assert scheduler.ended == 1
 
 
 def test_plain_code_runs_tasks(cluster: LocalCluster) -> None:

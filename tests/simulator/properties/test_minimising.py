@@ -57,7 +57,9 @@ def test_shape_is_kept() -> None:
     shape = Shape(is_positive=True)
     began = violation_of("sharing incentive", Case(make_problem((9, 9, 9), (1, 5, 1), (2, 2, 1))))
 
-    ended = minimised(began, lambda case: BY_NAME["sharing incentive"].find_violation(case, ASSET), shape, steps)
+    ended = minimised(
+        began, lambda case: BY_NAME["sharing incentive"].find_violation(case, ASSET), shape, steps
+    )
 
     assert shape.admits(ended.case.problem)
 
