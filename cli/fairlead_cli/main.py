@@ -48,6 +48,7 @@ VERBS: Final[dict[str, Verb]] = {
     "replay-recording": Verb(
         "recording", "replay_recording", "Give a master's recorded events to a core again."
     ),
+    "allocate": Verb("allocate", "allocate", "Say who gets what under a policy, without a cluster."),
     "properties": Verb("properties", "properties", "Search for cases in which a policy is unfair."),
     "bench": Verb("simulator", "bench", "Measure the allocator and the cluster."),
 }

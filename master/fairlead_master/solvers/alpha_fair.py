@@ -91,7 +91,7 @@ def maximise(problem: Problem, policy: str, alpha: float, *, by_tasks: bool) -> 
         next(units) / size if user.max_tasks > 0 else 0.0
         for size, user in zip(sizes, problem.users, strict=True)
     ]
-    return Solution(tasks=tuple(tasks), multipliers=found.values)
+    return Solution(tasks=tuple(tasks), multipliers=found.values, relative_error=found.relative_error)
 
 
 def _certified(wishes: list[Wish], policy: str, alpha: float) -> Satiation:

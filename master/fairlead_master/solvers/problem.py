@@ -95,5 +95,7 @@ class Solution:
     """Per user; whole numbers where the problem was solved in discrete tasks."""
     multipliers: Amounts | None = None
     """Per resource, for capacities normalised to 1; of policies that have prices."""
+    relative_error: float | None = None
+    """The certified bound on the error of everybody's tasks below their limit; of policies with such a certificate."""
     steps: tuple[str, ...] | None = None
     """Names of the users in the order in which they were served, one a task; of discrete solutions."""

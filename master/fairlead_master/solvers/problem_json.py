@@ -8,6 +8,12 @@
 Either ``capacity`` or ``nodes`` is needed; where both are given they must agree. A resource that a demand, a kind of node or
 an entitlement does not name is 0 there, and 1 in a weight. Whatever is wrong is refused with the place in the document,
 what was expected and what came: ``users[2].demand.cpus: expected a finite number above or equal to 0, got NaN``.
+
+An allocation that somebody made of a problem is a document as well, such as ``fairlead allocate --json`` prints:
+
+    {"tasks": {"A": 3, "B": 2}, "mode": "discrete"}
+
+``mode`` may be missing, and whatever else is there is not looked at.
 """
 
 import json
@@ -20,8 +26,9 @@ from fairlead_master.solvers.problem import Amounts, Nodes, Problem, SolverError
 from fairlead_master.solvers.rises import exact
 from fairlead_proto.limits import WEIGHT_MAX, WEIGHT_MIN
 
-BYTES_MAX: Final = 32 * 2**20
-"""Of a document: 200,000 users with four resources each, which is more than the solvers take in minutes."""
+BYTES_MAX: Final = 16 * 2**20
+"""Of a document: 100,000 users with four resources each. A worse document of that size, all of empty objects, takes some
+600 MB to read."""
 
 AMOUNT_MIN: Final = 1e-30
 AMOUNT_MAX: Final = 1e30
@@ -44,6 +51,8 @@ class ProblemError(SolverError):
 
 class _Object(dict[str, Any]):
     """A JSON object that remembers a key that came twice, of which a plain dict would keep the last."""
+
+    __slots__ = ("repeated",)
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -68,6 +77,28 @@ def read_problem(document: bytes) -> Problem:
     if fields.get("entitlements") is not None:
         entitlements = _entitlements(fields["entitlements"], [user.name for user in users], resources)
     return Problem(resources, totals, users, nodes, entitlements)
+
+
+def read_tasks(document: bytes, problem: Problem) -> tuple[tuple[float, ...], bool]:
+    """How many tasks each user of the problem is given in a JSON document, and whether it calls them whole.
+
+    Raises:
+        ProblemError: it is no allocation of the problem's users.
+    """
+    if len(document) > BYTES_MAX:
+        raise ProblemError(f"document: expected at most {BYTES_MAX} bytes, got {len(document)}")
+    fields = _fields("document", _decode(document), None, required=("tasks",))
+    names = [user.name for user in problem.users]
+    counts = _fields("tasks", fields["tasks"], names, required=names)
+    for name, count in counts.items():
+        if not _is_number(count) or count < 0:
+            raise ProblemError(
+                f"{_at('tasks', name)}: expected a finite number above or equal to 0, got {_shown(count)}"
+            )
+    mode = fields.get("mode", "fluid")
+    if mode not in ("fluid", "discrete"):
+        raise ProblemError(f'mode: expected "fluid" or "discrete", got {_shown(mode)}')
+    return tuple([float(counts[name]) for name in names]), mode == "discrete"
 
 
 def _decode(document: bytes) -> Any:

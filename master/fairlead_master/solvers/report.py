@@ -1,10 +1,11 @@
 """What a solution means: who holds what of each resource, dominant shares, utilisation, what is full."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import fsum
+from dataclasses import asdict, dataclass
+from math import fsum, isfinite
 from typing import Any, Final
 
+from fairlead_master.solvers.complaints import Verdict
 from fairlead_master.solvers.problem import Amounts, Problem, Solution
 
 _FULL: Final = 1e-9
@@ -30,6 +31,29 @@ class Report:
     """Resources of which nothing is left."""
 
     @property
+    def held_back_by(self) -> tuple[tuple[str, ...], ...]:
+        """Of each user the resources that it needs and of which too little is left for more; empty if nothing is short.
+
+        Too little is nothing where tasks may be split, and less than a task where they are whole. Nothing is short for a
+        user who has all it wants, and maybe for one whom machines, slots or the policy itself hold back.
+        """
+        left = [1 - part for part in self.utilization]
+        return tuple(
+            [
+                tuple(
+                    [
+                        name
+                        for name, part, rest in zip(
+                            self.problem.resources, self.problem.share(user), left, strict=True
+                        )
+                        if part and rest < (part * (1 - _FULL) if self.is_discrete else _FULL)
+                    ]
+                )
+                for user in self.problem.users
+            ]
+        )
+
+    @property
     def is_discrete(self) -> bool:
         """Whether tasks are whole."""
         return self.solution.steps is not None
@@ -50,6 +74,8 @@ class Report:
         }
         if self.solution.multipliers is not None:
             document["multipliers"] = _by(resources, self.solution.multipliers)
+        if self.solution.relative_error is not None:
+            document["relative_error"] = self.solution.relative_error
         if self.solution.steps is not None:
             document["steps"] = list(self.solution.steps)
         return document
@@ -85,6 +111,29 @@ def report(problem: Problem, policy: str, solution: Solution) -> Report:
             [name for name, part in zip(problem.resources, utilization, strict=True) if part >= 1 - _FULL]
         ),
     )
+
+
+def verdict_json(verdict: Verdict, *, is_discrete: bool) -> dict[str, Any]:
+    """The object that ``fairlead allocate --verify --json`` prints."""
+    return {
+        "mode": "discrete" if is_discrete else "fluid",
+        "fair": verdict.is_fair,
+        "feasible": verdict.is_feasible,
+        "efficient": not verdict.improvable,
+        "bottlenecks": list(verdict.bottlenecks),
+        "overdrawn": list(verdict.overdrawn),
+        "overserved": list(verdict.overserved),
+        "improvable": list(verdict.improvable),
+        "complaints": [
+            {
+                "user": complaint.user,
+                "tasks": complaint.tasks,
+                "wants": complaint.wants if isfinite(complaint.wants) else None,
+                "standings": [asdict(standing) for standing in complaint.standings],
+            }
+            for complaint in verdict.complaints
+        ],
+    }
 
 
 def _by(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:

@@ -20,6 +20,10 @@ from fairlead_master.solvers.rises import Number, Tier, exact
 _CLOSE: Final = 1e-12
 """In floats, resources that run out within this fraction of the level run out together."""
 
+_PARTS_MAX: Final = 64
+"""Users that may have stopped before what they hold is added up for good. Where each has a tier of its own, to add up all
+of them for each tier would be quadratic, and to round each time would round as often as there are users."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Rising:
@@ -69,6 +73,8 @@ class _Pool:
 
     def fill(self, rising: Sequence[_Rising]) -> None:
         """Raise all of them together from level 0 until each has been stopped."""
+        if len(self._used[0]) > _PARTS_MAX:
+            self._used = [[self._sum(parts)] for parts in self._used]
         level: Number = 0
         while rising:
             level = self._last_cap(rising, level)
