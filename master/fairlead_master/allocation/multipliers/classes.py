@@ -136,6 +136,13 @@ class DemandClass:
         self._exit(member)
         self._note_limits()
 
+    def revise(self, member: Member, wish: Vector, multiples: float) -> None:
+        """An open member wishes for another amount, and stays open until it is moved to the other side."""
+        self._exit(member)
+        member.wish, member.ratio = wish, member.entitlement / multiples
+        self._enter(member, is_sated=False)
+        self._note_limits()
+
     def cross(self, slack: float, count_max: int | None = None) -> list[Member]:
         """Move the members whom ``factor`` puts on the other side by more than ``slack`` of it, all or so many; gives them."""
         moved: list[Member] = []

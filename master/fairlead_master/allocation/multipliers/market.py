@@ -54,6 +54,10 @@ class Market:
         """By those of them who are sated."""
         self._is_free = True
         """Whether everyone can have all it wishes, so that nothing has a price."""
+        self._is_settled = True
+        """Whether nothing has happened since prices were brought up to date that could move them."""
+        self._is_exact = True
+        """Whether they were exact then."""
 
     def set_capacity(self, capacity: Vector) -> None:
         """The sum over active agents; every row changes."""
@@ -64,6 +68,7 @@ class Market:
         zero = (0,) * len(capacity)
         self._wished, self._sated = self._wished or zero, self._sated or zero
         self.tracker.lose()
+        self._is_settled = False
         for demand_class in self.classes.values():
             self._describe(demand_class)
 
@@ -83,6 +88,15 @@ class Market:
         self, name: str, direction: Direction, *, entitlement: float, wish: Vector, multiples: float
     ) -> None:
         """The account wants ``multiples`` of the direction in all, which is ``wish``; what it wanted before is replaced."""
+        member = self._members.get(name)
+        if (
+            member is not None
+            and not member.is_sated
+            and member.entitlement == entitlement
+            and member.demand_class is self.classes.get(direction)
+        ):
+            self._revise(member, wish, multiples)
+            return
         self.drop(name)
         demand_class = self.classes.get(direction)
         if demand_class is None:
@@ -104,6 +118,7 @@ class Market:
         assert demand_class is not None, f"{name} is in the market and in no class"
         before = demand_class.entitlement
         demand_class.remove(member)
+        self._is_settled = False
         self._wished = subtract(self._wished, member.wish)
         if member.is_sated:
             self._sated = subtract(self._sated, member.wish)
@@ -112,13 +127,13 @@ class Market:
         if not demand_class.members:
             del self.classes[demand_class.direction]
 
-    def settle(self) -> None:
-        """Bring prices up to date, within the tolerance of the tracker."""
-        self._settle(exactly=False)
+    def settle(self) -> bool:
+        """Bring prices up to date, within the tolerance of the tracker; gives whether they may have moved."""
+        return self._settle(exactly=False)
 
-    def polish(self) -> None:
-        """Bring prices to the exact optimum, up to rounding."""
-        self._settle(exactly=True)
+    def polish(self) -> bool:
+        """Bring prices to the exact optimum, up to rounding; gives whether they may have moved."""
+        return self._settle(exactly=True)
 
     def certificate(self) -> Certificate:
         """How good the prices in force are, computed from the members and nothing else."""
@@ -147,11 +162,22 @@ class Market:
 
     def adopt(self, prices: Sequence[float]) -> None:
         """Take ``prices`` for those in force, whatever the members say; for comparisons."""
+        self._is_settled = False
         self.tracker.nu = [prices[place] for place in self._places]
         for demand_class in self.classes.values():
             demand_class.price(self.tracker.nu, self.rule)
 
+    def _revise(self, member: Member, wish: Vector, multiples: float) -> None:
+        """An open member wishes for another amount: it takes what it took, unless that is more now than it wishes for."""
+        demand_class = member.demand_class
+        assert demand_class is not None, f"{member.name} is in the market and in no class"
+        self._wished = add(subtract(self._wished, member.wish), wish)
+        demand_class.revise(member, wish, multiples)
+        if demand_class.low > demand_class.factor:
+            self._is_settled = False
+
     def _note(self, member: Member, demand_class: DemandClass, before: float) -> None:
+        self._is_settled = False
         if member.is_sated:
             self._sated = add(self._sated, member.wish)
         elif not self._is_free:
@@ -166,17 +192,25 @@ class Market:
             demand_class.price((), self.rule)
             self._cross(demand_class, 0.0)
 
-    def _settle(self, *, exactly: bool) -> None:
-        tracker = self.tracker
-        if all(self._wished[place] <= self._capacity[place] for place in self._places):
-            self._is_free = True
-            tracker.reset(len(self._places))
-            tracker.price(self.classes.values())
-            return
+    def _settle(self, *, exactly: bool) -> bool:
+        was_free, tracker = self._is_free, self.tracker
+        self._is_free = all(self._wished[place] <= self._capacity[place] for place in self._places)
         if self._is_free:
-            self._is_free = False
+            if not was_free:
+                tracker.reset(len(self._places))
+                tracker.price(self.classes.values())
+            return not was_free
+        if was_free:
             tracker.lose()
-        slack = _TIGHT if exactly else _LOOSE
+        elif self._is_settled and (self._is_exact or not exactly):
+            return False
+        self._find_prices(exactly=exactly)
+        self._is_settled, self._is_exact = True, exactly
+        return True
+
+    def _find_prices(self, *, exactly: bool) -> None:
+        """Turns of prices for those who are open and sides for everyone, until nobody changes sides."""
+        tracker, slack = self.tracker, _TIGHT if exactly else _LOOSE
         for turn in range(3 * ROUNDS_MAX):
             room = self._room()
             if room is None:

@@ -24,10 +24,10 @@ need only such resources are told apart by what they hold. Equal keys go to the 
 would be equal at exact prices may differ by the tolerance of the prices (``multipliers.tracker``).
 
 **What it costs.** Grants and completions do not move the prices as long as wishes keep their proportions and nobody becomes
-sated. An account whose holdings are a multiple of its direction has key (factor of the direction) x (multiples /
+sated, and then cost no look at them. An account whose holdings are a multiple of its direction has key (factor of the direction) x (multiples /
 entitlement), the second without prices: one heap a direction, a tournament above them, O(log n). Changes of the
 population are collected and applied in one batch by the next decision: rank-one updates, a model's minimum, one pass over
-the directions. After a second without any change the prices are made exact.
+the directions. When prices have not moved for a second they are made exact.
 """
 
 from math import nan
@@ -50,7 +50,7 @@ from fairlead_master.allocation.policies.tournament import Contender, Tournament
 from fairlead_proto.resources import Vector, scale
 
 QUIET_MS: Final = 1_000
-"""Without a change of the population for so long, prices are made exact. A second is far above the time between events of
+"""When prices have not moved for so long they are made exact. A second is far above the time between events of
 a busy cluster, which would undo the work at once, and short enough that a person who looks sees exact prices."""
 
 PRICE_TOLERANCE: Final = 1e-2
@@ -151,11 +151,16 @@ class AlphaFairness(Policy):
         self._changed: dict[str, _Account] = {}
         """Whose part in the market is to be looked at again."""
         self._is_stale = False
-        """Whether the market has changed since prices were brought up to date."""
+        """Whether somebody's part is to be looked at again."""
+        self._is_rescaled = False
+        """Whether the capacity has changed since keys were made."""
         self._is_exact = True
         self._arrivals = 0
         self._now_ms = 0
-        self._changed_ms = 0
+        self._told_ms = 0
+        """When the last fact came that may move prices."""
+        self._moved_ms = 0
+        """When prices were last brought up to date and had moved."""
         self._afresh: Self | None = None
         self.first = self._first
 
@@ -165,6 +170,7 @@ class AlphaFairness(Policy):
         self.market.set_capacity(capacity)
         for queue in self._all_queues():
             queue.kind = self.market.classes.get(queue.direction) or self.market.make_class(queue.direction)
+        self._is_rescaled = True
         self._note_change()
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:
@@ -265,17 +271,19 @@ class AlphaFairness(Policy):
         return Prices(market.prices(), certificate.overload, certificate.slackness)
 
     def advance(self, now_ms: int) -> None:
-        """Make prices exact if the population has not changed for ``QUIET_MS``."""
+        """Make prices exact if they have not moved for ``QUIET_MS``, or have waited for a decision for so long."""
         self._now_ms = now_ms
-        if not self._is_exact and now_ms - self._changed_ms >= QUIET_MS:
+        has_settled = not self._is_exact and now_ms - self._moved_ms >= QUIET_MS
+        if has_settled or (self._is_stale and now_ms - self._told_ms >= QUIET_MS):
             self.polish()
 
     def polish(self) -> None:
         """Make prices exact, up to rounding."""
         self._enter_market()
-        self.market.polish()
-        self._is_exact = True
-        self._reprice()
+        if self.market.polish() or self._is_rescaled:
+            self._moved_ms = self._now_ms
+            self._reprice()
+        self._is_stale, self._is_exact = False, True
 
     def agree_with(self, other: Policy) -> None:
         """Take over the other's prices, which depend on its history within their tolerance.
@@ -291,6 +299,7 @@ class AlphaFairness(Policy):
         assert certificate.overload <= PRICE_TOLERANCE, f"prices {prices}: {certificate}"
         assert certificate.slackness <= PRICE_TOLERANCE, f"prices {prices}: {certificate}"
         self._reprice()
+        self._is_stale = False
 
     def _first(self) -> str | None:
         if self._is_stale:
@@ -403,8 +412,7 @@ class AlphaFairness(Policy):
 
     def _note_change(self) -> None:
         self._is_stale = True
-        self._is_exact = False
-        self._changed_ms = self._now_ms
+        self._told_ms = self._now_ms
         self._afresh = None
 
     def _enter_market(self) -> None:
@@ -432,22 +440,28 @@ class AlphaFairness(Policy):
     def _settle(self) -> None:
         """Bring prices up to date, and all keys with them if they moved."""
         self._enter_market()
-        self.market.settle()
-        self._reprice()
+        if self.market.settle() or self._is_rescaled:
+            self._is_exact = False
+            self._moved_ms = self._now_ms
+            self._reprice()
+        self._is_stale = False
 
     def _reprice(self) -> None:
         """The factor of every direction, and the tournament between them."""
+        nu, rule = self.market.tracker.nu, self._rule
+        least = PRICE_FLOOR * (sum(nu) or 1.0)
         entries = []
         for queue in self._all_queues():
             kind = queue.kind
             if not kind.members:
-                kind.price(self.market.tracker.nu, self._rule)
-            queue.factor = factor = self._factor(kind)
+                kind.price(nu, rule)
+            floor = least * kind.total
+            queue.factor = factor = kind.factor if kind.cost >= floor else rule.factor(kind.gain, floor)
             head = queue.head
             if head is not None:
                 entries.append((factor * head.key, head.arrival, queue))
         self.tournament.replay(entries)
-        self._is_stale = False
+        self._is_rescaled = False
         self._afresh = None
 
     def _all_queues(self) -> list[_Queue]:
