@@ -1,0 +1,68 @@
+"""What experiments leave in a folder: for each its JSON, its rows as CSV, its plot, and one table of all verdicts."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from fairlead_sim.reproduce import catalogue
+from fairlead_sim.reproduce.batch import Outcome
+from fairlead_sim.reproduce.experiment import Experiment, Result
+
+_SIZE_INCHES: Final = (7.0, 4.5)
+_DOTS_PER_INCH: Final = 120
+
+
+class PlotsUnavailable(RuntimeError):
+    """The library that draws is not installed; the message says how to install it."""
+
+
+def write(folder: Path, experiment: Experiment, result: Result, seed: int) -> list[Path]:
+    """Write ``ID.json``, ``ID.csv`` and ``ID.png`` into an existing folder; gives their paths.
+
+    Raises:
+        PlotsUnavailable: JSON and CSV are there, the plot is not.
+        OSError: a file cannot be written.
+    """
+    stem = folder / experiment.id
+    json_path, csv_path = stem.with_suffix(".json"), stem.with_suffix(".csv")
+    json_path.write_text(json.dumps(experiment.as_json(result, seed), indent=1) + "\n")
+    with csv_path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(experiment.columns)
+        writer.writerows(result.rows)
+    return [json_path, csv_path, draw(stem.with_suffix(".png"), experiment, result)]
+
+
+def draw(path: Path, experiment: Experiment, result: Result) -> Path:
+    """Draw the plot into a file.
+
+    Raises:
+        PlotsUnavailable: see there.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PlotsUnavailable(
+            "plots: expected matplotlib, which is not installed: pip install 'fairlead[plot]'"
+        ) from None
+    figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
+    FigureCanvasAgg(figure)
+    experiment.draw(figure, result)
+    # Without the date and the version of the library, the same numbers are the same file.
+    figure.savefig(path, metadata={"Software": None})
+    return path
+
+
+def verdict_table(outcomes: Sequence[Outcome]) -> str:
+    """All verdicts as Markdown, in the order of the catalogue."""
+    by_id = {outcome.id: outcome for outcome in outcomes}
+    lines = ["| id | what | verdict |", "|---|---|---|"]
+    for experiment in catalogue.all_experiments():
+        outcome = by_id.get(experiment.id)
+        if outcome is not None:
+            found = str(outcome.result.verdict) if outcome.result is not None else f"broke: {outcome.error}"
+            lines.append(f"| {experiment.id} | {experiment.title} | {found} |")
+    return "\n".join(lines) + "\n"
