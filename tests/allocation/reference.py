@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.measured import FINENESS, UseEstimate
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector, fits, scale, subtract, sum_vectors
 from fairlead_proto.tasks import DemandClass
@@ -67,6 +68,7 @@ class Reference:
         """The same names to their number in the queue."""
         self.weights: dict[Role, Weight] = {}
         self.held: list[Held] = []
+        self.estimates: dict[FrameworkId, UseEstimate] = {}
         self.begun = 0
 
     # What is, computed from the facts.
@@ -79,6 +81,16 @@ class Reference:
     def capacity(self) -> Vector:
         return sum_vectors((a.total for a in self.agents.values() if a.active), self.zero)
 
+    @property
+    def counted_capacity(self) -> Vector:
+        return scale(self.capacity, FINENESS) if self.settings.demand == "measured" else self.capacity
+
+    def as_counted(self, framework_id: FrameworkId, vector: Vector) -> Vector:
+        if self.settings.demand == "declared":
+            return vector
+        estimate = self.estimates.get(framework_id, UseEstimate(len(vector)))
+        return tuple(amount * factor for amount, factor in zip(vector, estimate.factors, strict=True))
+
     def free(self, agent_id: AgentId) -> Vector:
         held = (scale(h.unit, h.units) for h in self.held if h.agent_id == agent_id)
         return subtract(self.agents[agent_id].total, sum_vectors(held, self.zero))
@@ -86,10 +98,14 @@ class Reference:
     def tasks_on(self, agent_id: AgentId) -> int:
         return sum(h.units for h in self.held if h.agent_id == agent_id)
 
-    def charged(self, members: list[FrameworkId]) -> Vector:
+    def declared(self, members: list[FrameworkId]) -> Vector:
         return sum_vectors(
             (scale(h.unit, h.units) for h in self.held if h.framework_id in members), self.zero
         )
+
+    def charged(self, members: list[FrameworkId]) -> Vector:
+        """As policies count it."""
+        return sum_vectors((self.as_counted(f, self.declared([f])) for f in members), self.zero)
 
     def units(self, members: list[FrameworkId]) -> int:
         return sum(h.units for h in self.held if h.framework_id in members)
@@ -123,7 +139,7 @@ class Reference:
         if self.slots is not None or self.settings.policy == "max-min":
             return self.units(members) / weight.default
         if self.settings.policy == "max-min:mem":
-            used, total = self.charged(members)[1], self.capacity[1]
+            used, total = self.charged(members)[1], self.counted_capacity[1]
             if used and total:
                 return used / (total * weight.of(1))
             return -1 / (1 + self.units(members) / weight.default)
@@ -138,13 +154,13 @@ class Reference:
     def dominant_share(self, counted: Vector, weight: Weight) -> float:
         shares = [
             used / (total * weight.of(place))
-            for place, (used, total) in enumerate(zip(counted, self.capacity, strict=True))
+            for place, (used, total) in enumerate(zip(counted, self.counted_capacity, strict=True))
             if total > 0
         ]
         return max(shares, default=0.0)
 
     def exact_shares(self, charged: Vector, weight: Weight) -> Iterator[Fraction]:
-        for place, (used, total) in enumerate(zip(charged, self.capacity, strict=True)):
+        for place, (used, total) in enumerate(zip(charged, self.counted_capacity, strict=True)):
             if total > 0:
                 yield Fraction(used, total) / Fraction(weight.of(place))
 
@@ -192,7 +208,8 @@ class Reference:
         return fitting[0] if fitting else None
 
     def dominant(self, unit: Vector) -> list[int]:
-        shares = [want / total if total else 0.0 for want, total in zip(unit, self.capacity, strict=True)]
+        total = self.counted_capacity
+        shares = [want / size if size else 0.0 for want, size in zip(unit, total, strict=True)]
         return [place for place, share in enumerate(shares) if share == max(shares) > 0]
 
     def counted(self, name: str) -> Vector:
@@ -208,7 +225,8 @@ class Reference:
             return counted
         least = self.dominant_share(counted, self.weight(following))
         parts = self.parts(name)
-        level = min(Fraction(held[place], parts[place] or 1) for place in self.dominant(unit[1].unit))
+        claimed = self.dominant(self.as_counted(unit[0].framework_id, unit[1].unit))
+        level = min(Fraction(held[place], parts[place] or 1) for place in claimed)
         if level < Fraction(least) / 2**20:
             return tuple(
                 min(have, round(least * part / 2**20)) for have, part in zip(held, parts, strict=True)

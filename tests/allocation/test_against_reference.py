@@ -8,7 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings, Weight
-from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
+from fairlead_master.allocation.measured import INTERVAL_MS, UseEstimate
+from fairlead_master.allocation.settings import DEMANDS
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector, add, fits, scale
 from fairlead_proto.tasks import Constraint, DemandClass, Operator
 from tests.allocation.reference import BALANCING, Held, Reference, ReferenceAgent
@@ -45,10 +47,15 @@ class AllocatorHistory(RuleBasedStateMachine):
     window = 32  # Half of it is more than there are agents, so that every agent that fits is compared.
     reservation_after_ms = NEVER_MS
 
-    @initialize(policy=st.sampled_from(POLICIES), mode=st.sampled_from(["skip", "skip", "freeze"]))
-    def start(self, policy: str, mode: str) -> None:
+    @initialize(
+        policy=st.sampled_from(POLICIES),
+        demand=st.sampled_from(["declared", *DEMANDS]),
+        mode=st.sampled_from(["skip", "skip", "freeze"]),
+    )
+    def start(self, policy: str, demand: str, mode: str) -> None:
         self.settings = AllocationSettings(
             policy=policy,
+            demand=demand,
             when_head_does_not_fit=mode,
             reservation_after_ms=self.reservation_after_ms,
             units_per_grant_max=3,
@@ -138,6 +145,7 @@ class AllocatorHistory(RuleBasedStateMachine):
         for held in [held for held in self.reference.held if held.framework_id == framework_id]:
             self._end(held, [])
         self.reference.remove_framework(framework_id)
+        self.reference.estimates.pop(framework_id, None)
         self.allocator.remove_framework(framework_id)
 
     @rule(role=st.sampled_from(ROLES), weight=st.sampled_from(WEIGHTS))
@@ -209,14 +217,29 @@ class AllocatorHistory(RuleBasedStateMachine):
     def pass_time(self, wait_ms: int) -> None:
         self.reference.now_ms += wait_ms
 
+    @precondition(lambda self: self.reference.frameworks)
+    @rule(choice=index, used=st.tuples(index, index))
+    def measure(self, choice: int, used: tuple[int, int]) -> None:
+        """Three tasks were seen to use so many fiftieths of the CPUs and of the memory they declare."""
+        framework_id = self._framework_id(choice)
+        estimate = self.reference.estimates.setdefault(framework_id, UseEstimate(4))
+        for number in (1, 2, 3, 3):
+            sample = (TaskId(f"t{number}"), (50, 50, 50, 50), (*used, None, 50))
+            self.allocator.sample(framework_id, *sample, self.reference.now_ms)
+            estimate.sample(*sample)
+            estimate.look(self.reference.now_ms)
+            if number == 3:
+                self.reference.now_ms += INTERVAL_MS
+
     @rule(
         policy=st.sampled_from(POLICIES),
+        demand=st.sampled_from(DEMANDS),
         placement=st.sampled_from(["align", "pack", "spread"]),
         mode=st.sampled_from(["skip", "freeze"]),
     )
-    def configure(self, policy: str, placement: str, mode: str) -> None:
+    def configure(self, policy: str, demand: str, placement: str, mode: str) -> None:
         self.settings = replace(
-            self.settings, policy=policy, placement=placement, when_head_does_not_fit=mode
+            self.settings, policy=policy, demand=demand, placement=placement, when_head_does_not_fit=mode
         )
         self.reference.settings = self.settings
         self.allocator.configure(self.settings, self.reference.now_ms)
@@ -265,7 +288,7 @@ class AllocatorHistory(RuleBasedStateMachine):
             assert self.allocator.pending(framework.framework_id) == pending
         for row in self.allocator.role_report():
             members = reference.members(row.role)
-            assert row.charged == reference.charged(members)
+            assert row.charged == reference.declared(members)
             # What a group counts for depends on the unit it is given next; the steps compare that.
             if self.settings.policy != "fifo" and (
                 len(members) == 1 or self.settings.policy not in BALANCING

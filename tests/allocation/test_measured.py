@@ -90,9 +90,3 @@ def test_small_changes_are_not_followed() -> None:
 
     assert not estimate.look(INTERVAL_MS)
     assert estimate.ratios == pytest.approx((0.5, 1.0))
-
-
-def test_a_vector_is_counted_by_the_ratios_in_whole_units() -> None:
-    estimate = an_estimate(*[(333, 1_000)] * 3)
-
-    assert estimate.counted((1_000, 4_001)) == (333, 1_000)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.settings import DEMANDS
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector, add, scale
 from tests.allocation.reference import Reference, ReferenceFramework
@@ -38,7 +39,10 @@ class PricedReference(Reference):
         return None
 
     def shares(self, vector: Vector) -> list[float]:
-        return [amount / total if total else 0.0 for amount, total in zip(vector, self.capacity, strict=True)]
+        return [
+            amount / total if total else 0.0
+            for amount, total in zip(vector, self.counted_capacity, strict=True)
+        ]
 
     def factor(self, vector: Vector, units: int, least: float) -> float:
         """x (a . nu)^(1/alpha) for a holding: x its dominant share or its tasks, a what goes with one of x."""
@@ -72,7 +76,8 @@ class PricedReference(Reference):
         wish, units = self.charged([framework.framework_id]), self.units([framework.framework_id])
         for wanted in framework.classes:
             pending = self.pending(framework, wanted)
-            wish, units = add(wish, scale(wanted.unit, pending)), units + pending
+            unit = self.as_counted(framework.framework_id, wanted.unit)
+            wish, units = add(wish, scale(unit, pending)), units + pending
         return wish, units
 
     def check_prices(self) -> None:
@@ -98,9 +103,13 @@ class PricedHistory(AllocatorHistory):
 
     reference: PricedReference
 
-    @initialize(policy=st.sampled_from(POLICIES), mode=st.sampled_from(["skip", "skip", "freeze"]))
-    def start(self, policy: str, mode: str) -> None:
-        super().start(policy="drf", mode=mode)
+    @initialize(
+        policy=st.sampled_from(POLICIES),
+        demand=st.sampled_from(["declared", *DEMANDS]),
+        mode=st.sampled_from(["skip", "skip", "freeze"]),
+    )
+    def start(self, policy: str, demand: str, mode: str) -> None:
+        super().start(policy="drf", demand=demand, mode=mode)
         self.settings = replace(self.settings, policy=policy)
         held = self.reference
         self.reference = PricedReference(KINDS.zero, self.settings)
@@ -125,13 +134,15 @@ class PricedHistory(AllocatorHistory):
     @rule(
         policy=st.sampled_from([*POLICIES, "drf", "slots:2"]),
         then=st.sampled_from(POLICIES),
+        demand=st.sampled_from(DEMANDS),
         mode=st.sampled_from(["skip", "freeze"]),
     )
-    def configure(self, policy: str, then: str, mode: str) -> None:
+    def configure(self, policy: str, then: str, demand: str, mode: str) -> None:
         """By way of another policy: what is held and wanted stays."""
         for name in (policy, then):
             self.settings = AllocationSettings(
                 policy=name,
+                demand=demand,
                 when_head_does_not_fit=mode,
                 reservation_after_ms=self.reservation_after_ms,
                 units_per_grant_max=3,

@@ -13,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
+from fairlead_master.allocation.settings import DEMANDS
 from fairlead_master.solvers.bottleneck_groups import GOALS, Group, levels
 from fairlead_proto.resources import Vector, add, scale
 from tests.allocation.reference import Reference
@@ -36,11 +37,15 @@ class WishingReference(Reference):
             framework = self.frameworks[framework_id]
             for wanted in framework.classes:
                 pending = self.pending(framework, wanted)
-                vector, units = add(vector, scale(wanted.unit, pending)), units + pending
+                unit = self.as_counted(framework_id, wanted.unit)
+                vector, units = add(vector, scale(unit, pending)), units + pending
         return Wish(vector, units, self.weight(name).default)
 
     def shares(self, vector: Vector) -> list[float]:
-        return [amount / total if total else 0.0 for amount, total in zip(vector, self.capacity, strict=True)]
+        return [
+            amount / total if total else 0.0
+            for amount, total in zip(vector, self.counted_capacity, strict=True)
+        ]
 
     def bottleneck(self, vector: Vector) -> int | None:
         shares = self.shares(vector)
@@ -56,7 +61,7 @@ class WishingReference(Reference):
             return 1e-6 * share / (1 + share) - density
         if place is None:
             return 0.0
-        level = charged[place] / (self.capacity[place] * weight.default)
+        level = charged[place] / (self.counted_capacity[place] * weight.default)
         return level / self.heights([self.wish(rival) for rival in self.rivals(name)])[place]
 
     def heights(self, rivals: list[Wish]) -> dict[int, float]:
@@ -72,8 +77,8 @@ class WishingReference(Reference):
         return dict(zip(sorted(groups), levels(made, whole, GOALS[self.settings.policy]), strict=True))
 
     def group(self, g: int, wishes: list[Wish], floor: float) -> Group:
-        own = self.capacity[g]
-        scales = [own / total if total else 0.0 for total in self.capacity]
+        own = self.counted_capacity[g]
+        scales = [own / total if total else 0.0 for total in self.counted_capacity]
         ratios = [[amount / wish.vector[g] for amount in wish.vector] for wish in wishes]
         units = [wish.vector[g] / wish.units for wish in wishes]
         loads = [
@@ -94,9 +99,13 @@ class WishingReference(Reference):
 class WishingHistory(AllocatorHistory):
     reference: WishingReference
 
-    @initialize(policy=st.sampled_from(POLICIES), mode=st.sampled_from(["skip", "skip", "freeze"]))
-    def start(self, policy: str, mode: str) -> None:
-        super().start(policy="drf", mode=mode)
+    @initialize(
+        policy=st.sampled_from(POLICIES),
+        demand=st.sampled_from(["declared", *DEMANDS]),
+        mode=st.sampled_from(["skip", "skip", "freeze"]),
+    )
+    def start(self, policy: str, demand: str, mode: str) -> None:
+        super().start(policy="drf", demand=demand, mode=mode)
         self.settings = replace(self.settings, policy=policy)
         held = self.reference
         self.reference = WishingReference(KINDS.zero, self.settings)
@@ -106,14 +115,15 @@ class WishingHistory(AllocatorHistory):
     @rule(
         by_way_of=st.sampled_from([*POLICIES, "drf", "slots:2"]),
         policy=st.sampled_from(POLICIES),
+        demand=st.sampled_from(DEMANDS),
         placement=st.sampled_from(["align", "pack", "spread"]),
         mode=st.sampled_from(["skip", "freeze"]),
     )
-    def configure(self, by_way_of: str, policy: str, placement: str, mode: str) -> None:
+    def configure(self, by_way_of: str, policy: str, demand: str, placement: str, mode: str) -> None:
         """By way of a policy that may know nothing of wishes: what is held and wanted stays."""
         for name in (by_way_of, policy):
             self.settings = replace(
-                self.settings, policy=name, placement=placement, when_head_does_not_fit=mode
+                self.settings, policy=name, demand=demand, placement=placement, when_head_does_not_fit=mode
             )
             self.allocator.configure(self.settings, self.reference.now_ms)
         self.reference.settings = self.settings

@@ -5,10 +5,11 @@ Plain records without behaviour of their own beyond sums: the allocator alone ch
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import mul
 
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import Balance
-from fairlead_master.allocation.measured import UseEstimate
+from fairlead_master.allocation.measured import Factors, UseEstimate
 from fairlead_master.allocation.policies.drf import Divisors
 from fairlead_master.allocation.search import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
@@ -49,7 +50,7 @@ class Framework:
     units: int = 0
     """Units offered or tasks held."""
     wish: Vector = ()
-    """``charged`` and all pending units together. Kept only while the policy follows wishes."""
+    """``charged`` and all pending units together, as policies count them. Kept only while the policy follows wishes."""
     wish_units: int = 0
     """How many units that is. Kept as ``wish`` is."""
     excess: Vector = ()
@@ -59,6 +60,9 @@ class Framework:
     """What its measured tasks use, and what they hold; None before the first measurement."""
     is_declared: bool = True
     """Whether it says what its tasks need: its last demand did, if it ever had one."""
+    factors: Factors = ()
+    """What policies count of each resource that is declared for it, in thousandths (``measured.FINENESS``). Empty where it
+    counts as it is declared."""
     estimate: UseEstimate | None = None
     """How much of what it declares it uses; None before the first sample."""
     demands: dict[ClassId, Demand] = field(default_factory=dict)
@@ -74,7 +78,7 @@ class Framework:
     began: int = 0
     """Its number in the order in which frameworks began to wait; 0 if it does not wait."""
     counted: Vector = ()
-    """``charged``, up to date within a cycle too. Kept only below a level that balances."""
+    """``ranked``, up to date within a cycle too. Kept only below a level that balances."""
     claims: dict[int, int] = field(default_factory=dict)
     """Of the classes it wants units of, how many are dominated by the resource at each place; no zeros. Kept only below
     a level that balances."""
@@ -89,12 +93,21 @@ class Framework:
         """Units wanted and not offered."""
         return sum(demand.pending for demand in self.demands.values())
 
+    @property
+    def ranked(self) -> Vector:
+        """``charged``, as policies count it."""
+        return self.as_counted(self.charged)
+
+    def as_counted(self, vector: Vector) -> Vector:
+        """What policies count for ``vector`` of declared resources."""
+        return tuple(map(mul, vector, self.factors)) if self.factors else vector
+
     def wish_from_books(self) -> Vector:
         """``wish``, computed from what it holds and what it waits for."""
         wish = self.charged
         for demand in self.demands.values():
             wish = add(wish, scale(demand.shape.unit, demand.pending))
-        return wish
+        return self.as_counted(wish)
 
 
 @dataclass(slots=True, eq=False)

@@ -248,7 +248,8 @@ class Allocator:
         if framework.estimate is None:
             framework.estimate = UseEstimate(len(declared))
         framework.estimate.sample(task_id, declared, used)
-        framework.estimate.look(now_ms)
+        if framework.estimate.look(now_ms):
+            self._hierarchy.recount(framework)
 
     def prices(self) -> Prices | None:
         """What resources cost roles under the policy; None if it has no prices."""

@@ -5,13 +5,14 @@ Keeps the ranking (``levels``) told of everything it must know, and each fact on
 and want, the ranking can be made from them at any time, and is when the operator chooses another policy.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, RoleAccount
 from fairlead_master.allocation.api import AllocationError, Prices, Weight
 from fairlead_master.allocation.level_books import EQUAL
 from fairlead_master.allocation.levels import OWN, LevelRanking
-from fairlead_master.allocation.measured import excess
+from fairlead_master.allocation.measured import FINENESS, Factors, excess, taken_at_its_word
 from fairlead_master.allocation.policies import names
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract
@@ -32,11 +33,15 @@ class Hierarchy:
         self._demand = demand
         self._kinds = kinds
         self._zero = kinds.zero
+        self._capacity = kinds.zero
+        self._slots = 0
         self._begun = 0
         self._ranking = LevelRanking(policy, kinds)
+        self.counts_estimates = self._may_count_estimates()
+        """Whether the policy counts what frameworks are estimated to use of what they declare (``measured``)."""
         # Handed on as they are: a call between costs a twentieth of a decision.
         self.first = self._ranking.first
-        self.serve = self._ranking.serve
+        self.serve = self._server()
         self.confirm = self._ranking.confirm
         self.unpin = self._ranking.unpin
 
@@ -58,22 +63,42 @@ class Hierarchy:
     def set_policy(self, policy: str, demand: str) -> None:
         """Rank by other settings from now on; charges stay, who is awake is forgotten: wake them again."""
         self.policy_name, self._demand = policy, demand
+        self.counts_estimates = self._may_count_estimates()
+        self.serve = self._server()
         follows_wishes = names.parse(policy, self._kinds.names).follows_wishes
         for framework in self.frameworks.values():
+            framework.factors = self._factors(framework)
             framework.wish = framework.wish_from_books() if follows_wishes else self._zero
             framework.wish_units = framework.units + framework.pending if follows_wishes else 0
             framework.excess = self._find_excess(framework)
-        self._ranking.set_policy(policy)
+        self._ranking.set_policy(policy, self._counted_capacity, self._slots)
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """The sums over active agents."""
-        self._ranking.set_capacity(capacity, slots)
+        self._capacity, self._slots = capacity, slots
+        self._ranking.set_capacity(self._counted_capacity, slots)
+
+    def recount(self, framework: Framework) -> None:
+        """What is known of the framework's use has changed."""
+        if not self.counts_estimates:
+            return
+        wanted = [demand.shape.unit for demand in framework.demands.values() if demand.wants]
+        for unit in wanted:
+            self.change_wanting(framework, unit, -1)
+        before, wish = framework.ranked, framework.wish
+        framework.factors = self._factors(framework)
+        self._ranking.recount(framework, before, framework.ranked)
+        if self.follows_wishes:
+            self._ranking.change_wish(framework, subtract(framework.wish_from_books(), wish), 0)
+        for unit in wanted:
+            self.change_wanting(framework, unit, 1)
 
     def add_framework(self, framework_id: FrameworkId, role: Role) -> Framework:
         """A new framework that holds and wants nothing; its role, and those above it, come with their first one."""
         account = self._account(role)
         zero = self._zero
         framework = Framework(framework_id, role=account, charged=zero, wish=zero, excess=zero)
+        framework.factors = self._factors(framework)
         self.frameworks[framework_id] = account.frameworks[framework_id] = framework
         self._ranking.add_framework(framework)
         return framework
@@ -118,7 +143,7 @@ class Hierarchy:
 
     def release(self, framework: Framework, vector: Vector, units: int) -> None:
         """The framework gave back ``units`` of ``vector``."""
-        self._ranking.count(framework, vector, -units)
+        self._ranking.count(framework, framework.as_counted(vector), -units)
         framework.charged = subtract(framework.charged, scale(vector, units))
         framework.units -= units
         assert framework.units >= 0 <= min(framework.charged), (
@@ -129,11 +154,11 @@ class Hierarchy:
     def change_wish(self, framework: Framework, unit: Vector, units: int) -> None:
         """The framework holds or waits for ``units`` more, or fewer, of ``unit``. A grant changes neither sum."""
         if units and self._ranking.policy.follows_wishes:
-            self._ranking.change_wish(framework, scale(unit, units), units)
+            self._ranking.change_wish(framework, scale(framework.as_counted(unit), units), units)
 
     def change_wanting(self, framework: Framework, unit: Vector, by: int) -> None:
         """A cycle may grant the framework units of ``by`` classes more, or fewer, of this unit."""
-        self._ranking.change_wanting(framework, unit, by)
+        self._ranking.change_wanting(framework, framework.as_counted(unit), by)
 
     def advance(self, now_ms: int) -> None:
         """It is ``now_ms``."""
@@ -213,6 +238,28 @@ class Hierarchy:
     def check_keys(self) -> None:
         """Raise AssertionError unless the ranking is that made afresh from the books."""
         self._ranking.check()
+
+    def _may_count_estimates(self) -> bool:
+        """Not where the policy is told of use itself."""
+        return self._demand == "measured" and not names.parse(self.policy_name, self._kinds.names).follows_use
+
+    def _server(self) -> Callable[[Framework, Vector], tuple[float, float]]:
+        return self._serve_measured if self.counts_estimates else self._ranking.serve
+
+    def _serve_measured(self, framework: Framework, unit: Vector) -> tuple[float, float]:
+        return self._ranking.serve(framework, framework.as_counted(unit))
+
+    def _factors(self, framework: Framework) -> Factors:
+        if not self.counts_estimates:
+            return ()
+        if framework.estimate is None:
+            return taken_at_its_word(len(self._zero))
+        return framework.estimate.factors
+
+    @property
+    def _counted_capacity(self) -> Vector:
+        """The capacity in the unit that policies count in."""
+        return scale(self._capacity, FINENESS) if self.counts_estimates else self._capacity
 
     def _at_the_top(self) -> list[RoleAccount]:
         return [account for account in self.roles.values() if account.parent is None]

@@ -70,7 +70,7 @@ class LevelBooks:
         balance = Balance(self._zero)
         for name, member in level.members.items():
             balance.set_part(name, self.part(member))
-        balance.held = sum_vectors((f.charged for f in level.frameworks()), self._zero)
+        balance.held = sum_vectors((f.ranked for f in level.frameworks()), self._zero)
         for framework in level.frameworks():
             for place in framework.claims if framework.awake else ():
                 balance.claims[place] += 1
@@ -79,27 +79,28 @@ class LevelBooks:
     def counts(self, member: "Level | Framework") -> tuple[Vector, int]:
         """What its account in the level above is charged, in how many units, by the books."""
         if isinstance(member, Framework):
-            return member.charged, member.units
+            return member.ranked, member.units
         units = sum(framework.units for framework in member.frameworks())
         if member.balance is not None:
             return member.balance.counted, units
-        return sum_vectors((f.charged for f in member.frameworks()), self._zero), units
+        return sum_vectors((f.ranked for f in member.frameworks()), self._zero), units
 
     def part(self, member: "Level | Framework") -> Vector:
         """Its part in the balance of its level, by the books."""
         if isinstance(member, Framework):
-            return part_of(member.charged, self.equal_by)
+            return part_of(member.ranked, self.equal_by)
         if member.balance is not None:
             return part_of(member.balance.parts, member.by)
-        return part_of(sum_vectors((f.charged for f in member.frameworks()), self._zero), member.by)
+        return part_of(sum_vectors((f.ranked for f in member.frameworks()), self._zero), member.by)
 
     def note(self, framework: Framework) -> None:
         """Compute what is kept of a framework only below a level that balances."""
-        framework.counted = framework.charged
+        framework.counted = framework.ranked
         framework.claims = {}
         if self.parse().balances:
             for demand in framework.demands.values():
-                for place in dominant_places(demand.shape.unit, self.capacity) if demand.wants else ():
+                unit = framework.as_counted(demand.shape.unit)
+                for place in dominant_places(unit, self.capacity) if demand.wants else ():
                     framework.claims[place] = framework.claims.get(place, 0) + 1
 
     def count_again(self, level: Level, pinned: Places | None) -> Vector:

@@ -31,6 +31,7 @@ from fairlead_master.allocation.level_paths import (
     policy_of,
     ranked_above,
 )
+from fairlead_master.allocation.measured import Factors
 from fairlead_master.allocation.policies.drf import divisors
 from fairlead_master.allocation.search import Shape
 from fairlead_proto.ids import FrameworkId, Role
@@ -48,8 +49,8 @@ class LevelRanking:
         self._books = LevelBooks(policy, kinds)
         self._plain: dict[str, Framework] = {}
         """Roles that are one framework and nothing else."""
-        self._pins: dict[Level, Shape] = {}
-        """Levels that count for what a unit of this shape makes them count for."""
+        self._pins: dict[Level, tuple[Shape, Factors]] = {}
+        """Levels that count for what a unit of this shape makes them count for, given to a framework of these factors."""
         self.topmost = Level("", EQUAL, self._zero, self._zero)
         self._adopt(self._books.parse())
 
@@ -59,9 +60,10 @@ class LevelRanking:
 
     # --- what is ranked -----------------------------------------------------------------------------------------
 
-    def set_policy(self, policy: str) -> None:
-        """Rank by another policy from now on; nobody is awake then."""
+    def set_policy(self, policy: str, capacity: Vector, slots: int) -> None:
+        """Rank by another policy from now on, over these sums over active agents; nobody is awake then."""
         self._books.policy_name = policy
+        self._books.set_capacity(capacity, slots)
         self.balances = self._books.parse().balances
         for framework in self.topmost.frameworks():
             framework.awake = False
@@ -168,6 +170,17 @@ class LevelRanking:
                 else:
                     policy_of(level).release(name, unit, -units)
         return before, policy.key(top.name)
+
+    def recount(self, framework: Framework, before: Vector, after: Vector) -> None:
+        """What the framework holds counts for something else from now on."""
+        if before == after:
+            return
+        if self.balances and framework.role.only is None:
+            self._count_balanced(framework, subtract(after, before))
+            return
+        for name, level in ranked_above(framework):
+            policy_of(level).release(name, before, 1)
+            policy_of(level).charge(name, after, 1)
 
     def _count_balanced(self, framework: Framework, held: Vector) -> None:
         framework.counted = add(framework.counted, held)
@@ -304,9 +317,10 @@ class LevelRanking:
             return True
         for level in path(framework.role.own):
             balance = level.balance
-            if balance is not None and self._pins.get(level) is not shape:
-                self._pins[level] = shape
-                change = self._books.count_again(level, dominant_places(shape.unit, self._books.capacity))
+            if balance is not None and self._pins.get(level) != (shape, framework.factors):
+                self._pins[level] = shape, framework.factors
+                unit = framework.as_counted(shape.unit)
+                change = self._books.count_again(level, dominant_places(unit, self._books.capacity))
                 if any(change):
                     policy_of(level_above(level)).charge(level.name, change, 1)
                     self._settle(level_above(level))
@@ -316,7 +330,7 @@ class LevelRanking:
     def unpin(self, shape: Shape | None) -> None:
         """A unit of this shape fits nowhere any more, so that no level is given one next; None for all shapes."""
         if self._pins:
-            for level in [level for level, pin in self._pins.items() if shape in {None, pin}]:
+            for level in [level for level, (pin, _) in self._pins.items() if shape in {None, pin}]:
                 self._settle(level)
 
     def key(self, account: RoleAccount) -> float:

@@ -36,11 +36,19 @@ RATIO_MAX: Final = 4.0
 INTERVAL_MS: Final = 5_000
 """As often as agents measure."""
 
+FINENESS: Final = 1000
+"""Policies that count what is measured count in this fraction of a resource's unit, so that all they are told is whole."""
+
 CHANGE_MIN: Final = 0.05
 """Relative: what a single sample moves a full estimate by at most is below it."""
 
-Ratios = tuple[float, ...]
-"""Used over declared, by place in the vector; 1 where nothing is known."""
+Factors = tuple[int, ...]
+"""Used over declared in ``FINENESS``, by place in the vector; ``FINENESS`` where nothing is known."""
+
+
+def taken_at_its_word(places: int) -> Factors:
+    """Of a framework of which nothing is known."""
+    return (FINENESS,) * places
 
 
 def excess(used: Vector, held: Vector) -> Vector:
@@ -57,10 +65,15 @@ class UseEstimate:
     """The estimate of one framework."""
 
     def __init__(self, places: int) -> None:
-        self.ratios: Ratios = (1.0,) * places
+        self.factors: Factors = taken_at_its_word(places)
         """What is followed now."""
         self._samples: OrderedDict[TaskId, tuple[float | None, ...]] = OrderedDict()
         self._looked_ms: int | None = None
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """The factors as numbers: 0.5 of a framework whose tasks use half of what is declared."""
+        return tuple([factor / FINENESS for factor in self.factors])
 
     def sample(self, task_id: TaskId, declared: Vector, used: tuple[int | None, ...]) -> None:
         """A task has so far used ``used`` of what was declared for it; None where nobody measures.
@@ -78,19 +91,19 @@ class UseEstimate:
             self._samples.popitem(last=False)
 
     def look(self, now_ms: int) -> bool:
-        """Follow the samples if it is time to and they have moved noticeably; whether ``ratios`` changed."""
+        """Follow the samples if it is time to and they have moved noticeably; whether ``factors`` changed."""
         if self._looked_ms is not None and now_ms - self._looked_ms < INTERVAL_MS:
             return False
         self._looked_ms = now_ms
-        ratios = tuple([_estimate(column) for column in zip(*self._samples.values(), strict=True)])
-        if not any(abs(new - old) > CHANGE_MIN * old for new, old in zip(ratios, self.ratios, strict=False)):
+        factors = tuple(
+            [round(FINENESS * _estimate(column)) for column in zip(*self._samples.values(), strict=True)]
+        )
+        if not any(
+            abs(new - old) > CHANGE_MIN * old for new, old in zip(factors, self.factors, strict=False)
+        ):
             return False
-        self.ratios = ratios
+        self.factors = factors
         return True
-
-    def counted(self, vector: Vector) -> Vector:
-        """What a policy counts for ``vector`` of declared resources."""
-        return tuple([round(amount * ratio) for amount, ratio in zip(vector, self.ratios, strict=True)])
 
 
 def _estimate(column: tuple[float | None, ...]) -> float:
