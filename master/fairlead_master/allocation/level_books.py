@@ -9,7 +9,7 @@ from typing import Final
 from fairlead_master.allocation.accounts import Framework, Level
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import Balance, Places, dominant_places, part_of
-from fairlead_master.allocation.level_paths import policy_of
+from fairlead_master.allocation.level_paths import is_ranked, policy_of
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.policies.drf import divisors, dominant_share
 from fairlead_proto.resources import ResourceKinds, Vector, sum_vectors
@@ -154,3 +154,21 @@ def counted_by(member: "Level | Framework") -> Vector:
             return member.balance.counted
         (member,) = member.members.values()
     return member.counted
+
+
+def check_sums(level: Level, topmost: Level, zero: Vector) -> None:
+    """Raise AssertionError unless a level's counts and sums are those of its members."""
+    policy = policy_of(topmost)
+    members = level.members.values()
+    assert level.awake_count == sum(m.awake for m in members), f"{level.name}: awake miscounted"
+    assert level.waiting_count == sum(m.began > 0 for m in members), f"{level.name}: waiting miscounted"
+    is_single = level is not topmost and not is_ranked(level)
+    assert (level.policy is None) == is_single, f"{level.name}: ranked for nothing, or not ranked"
+    if policy.follows_wishes and level is not topmost:
+        wish = sum_vectors((m.wish for m in members), zero)
+        assert level.wish == wish, f"{level.name}: wish {level.wish} kept, {wish} recomputed"
+        units = sum(m.wish_units for m in members)
+        assert level.wish_units == units, f"{level.name}: {level.wish_units} units kept, not {units}"
+    if policy.follows_use and level is not topmost:
+        excess = sum_vectors((m.excess for m in members), zero)
+        assert level.excess == excess, f"{level.name}: excess {level.excess} kept, {excess} recomputed"

@@ -20,7 +20,7 @@ from typing import Final
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import dominant_places, part_of
-from fairlead_master.allocation.level_books import EQUAL, LevelBooks
+from fairlead_master.allocation.level_books import EQUAL, LevelBooks, check_sums
 from fairlead_master.allocation.level_paths import (
     from_below,
     is_ranked,
@@ -356,23 +356,7 @@ class LevelRanking:
         """
         assert not self._pins, "a level is pinned between two cycles"
         for level in from_below(self.topmost):
-            members = level.members.values()
-            assert level.awake_count == sum(m.awake for m in members), f"{level.name}: awake miscounted"
-            assert level.waiting_count == sum(m.began > 0 for m in members), (
-                f"{level.name}: waiting miscounted"
-            )
-            is_single = level is not self.topmost and not is_ranked(level)
-            assert (level.policy is None) == is_single, f"{level.name}: ranked for nothing, or not ranked"
-            if self.policy.follows_wishes and level is not self.topmost:
-                wish = sum_vectors((m.wish for m in members), self._zero)
-                assert level.wish == wish, f"{level.name}: wish {level.wish} kept, {wish} recomputed"
-                units = sum(m.wish_units for m in members)
-                assert level.wish_units == units, f"{level.name}: {level.wish_units} units kept, not {units}"
-            if self.policy.follows_use and level is not self.topmost:
-                excess = sum_vectors((m.excess for m in members), self._zero)
-                assert level.excess == excess, (
-                    f"{level.name}: excess {level.excess} kept, {excess} recomputed"
-                )
+            check_sums(level, self.topmost, self._zero)
             if level.policy is not None and not self.policy.remembers:
                 self._books.check(level, level.policy)
 
