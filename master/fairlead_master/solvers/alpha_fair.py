@@ -13,13 +13,16 @@ of weight 2 is two users of weight 1 under every alpha; the paper knows no weigh
 A user's weight is ``User.weight``: one number, since it multiplies a utility. Weights per resource have no meaning here.
 """
 
+from contextlib import suppress
+from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from fairlead_master.allocation.multipliers.satiation import Satiation, Wish, satiate
+from fairlead_master.allocation.multipliers.satiation import Wish, satiate
 from fairlead_master.solvers import max_min
 from fairlead_master.solvers.discrete import solve_live
-from fairlead_master.solvers.problem import Problem, Solution, SolverError
+from fairlead_master.solvers.machine_market import share_machines
+from fairlead_master.solvers.problem import Amounts, Problem, Solution, SolverError
 
 ALPHA_MIN: Final = 0.1
 ALPHA_MAX: Final = 8.0
@@ -27,7 +30,11 @@ ALPHA_MAX: Final = 8.0
 the range; ``inf`` is the limit itself."""
 
 RELATIVE_ERROR: Final = 1e-9
-"""Of the tasks of each user below its limit, certified; see ``allocation.multipliers.certificate``."""
+"""Of the tasks of each user below its limit, certified: see ``allocation.multipliers.certificate`` for one pool, and
+``machine_market`` for machines of different kinds."""
+
+WORK_MAX: Final = 20_000
+"""Users times the square of the kinds of machines: what takes a quarter of a minute."""
 
 
 def solve(problem: Problem, policy: str) -> Solution:
@@ -61,49 +68,97 @@ def solve_discrete(problem: Problem, policy: str) -> Solution:
 
 
 def maximise(problem: Problem, policy: str, alpha: float, *, by_tasks: bool) -> Solution:
-    """The allocation that maximises the utilities above, of tasks or of dominant shares, on one pool.
+    """The allocation that maximises the utilities above, of tasks or of dominant shares.
 
     Its ``multipliers`` are those of capacities normalised to 1, for the utilities as written above: a task of user i costs
     a_i . nu, and one below its limit has U'(tasks) = that. Where alpha is 1 they sum to what all pay: users below their
-    limits their weight, the others no more. Without limits that is the sum of the weights.
+    limits their weight, the others no more. Without limits that is the sum of the weights. On machines of different kinds
+    each has prices of its own, and no multipliers are given; a user that fits none of them gets nothing.
 
     Raises:
-        SolverError: the machines are of different kinds, or the answer cannot be certified.
+        SolverError: there are too many users times kinds of nodes, or the answer cannot be certified.
     """
-    if not problem.is_one_pool:
-        raise SolverError(
-            f"nodes: expected one pool, or machines whose resources stand in one proportion, under {policy}, got "
-            f"{len(problem.nodes)} kinds; whole tasks may be on any machines"
-        )
+    kinds = _kinds(problem)
     rows = [problem.share(user) for user in problem.users]
     # In units of y: one task, or as many as make up the whole of the dominant resource.
     sizes = [1.0 if by_tasks else max(row) for row in rows]
+    fits = [
+        user.max_tasks > 0
+        and any(all(total for need, total in zip(user.demand, kind, strict=True) if need) for kind in kinds)
+        for user in problem.users
+    ]
     wishes = [
         Wish(tuple([need / size for need in row]), user.weight, user.max_tasks * size)
-        for row, size, user in zip(rows, sizes, problem.users, strict=True)
-        if user.max_tasks > 0
+        for row, size, user, is_in in zip(rows, sizes, problem.users, fits, strict=True)
+        if is_in
     ]
+    no_prices = None if len(kinds) > 1 else (0.0,) * len(problem.capacity)
     if not wishes:
-        return Solution(tasks=(0.0,) * len(rows), multipliers=(0.0,) * len(problem.capacity))
-    found = _certified(wishes, policy, alpha)
+        return Solution(tasks=(0.0,) * len(rows), multipliers=no_prices)
+    found = (
+        _on_pool(wishes, policy, alpha)
+        if len(kinds) == 1
+        else _on_machines(problem, wishes, kinds, policy, alpha)
+    )
     units = iter(found.units)
-    tasks = [
-        next(units) / size if user.max_tasks > 0 else 0.0
-        for size, user in zip(sizes, problem.users, strict=True)
-    ]
-    return Solution(tasks=tuple(tasks), multipliers=found.values, relative_error=found.relative_error)
+    tasks = [next(units) / size if is_in else 0.0 for size, is_in in zip(sizes, fits, strict=True)]
+    return Solution(tasks=tuple(tasks), multipliers=found.multipliers, relative_error=found.relative_error)
 
 
-def _certified(wishes: list[Wish], policy: str, alpha: float) -> Satiation:
-    try:
+@dataclass(frozen=True, slots=True)
+class _Certified:
+    units: Amounts
+    multipliers: Amounts | None
+    relative_error: float
+
+
+def _kinds(problem: Problem) -> list[list[float]]:
+    """What all machines of each kind have: one kind where they are as good as one pool."""
+    if problem.is_one_pool:
+        return [list(problem.capacity)]
+    counts: dict[Amounts, int] = {}
+    for nodes in problem.nodes:
+        counts[nodes.capacity] = counts.get(nodes.capacity, 0) + nodes.count
+    return [[count * amount for amount in capacity] for capacity, count in counts.items()]
+
+
+def _on_pool(wishes: list[Wish], policy: str, alpha: float) -> _Certified:
+    """In floats, which takes no time; where these do not reach, as on machines of one kind."""
+    error = inf
+    with suppress(OverflowError, ZeroDivisionError):
         found = satiate(wishes, alpha)
-    except (OverflowError, ZeroDivisionError):
-        error = inf
-    else:
+        if found.relative_error <= RELATIVE_ERROR:
+            return _Certified(found.units, found.values, found.relative_error)
         error = found.relative_error
-        if error <= RELATIVE_ERROR:
-            return found
-    raise SolverError(
+    if len(wishes) > WORK_MAX:
+        raise _uncertain(policy, error)
+    return _in_decimals(wishes, [[1.0] * len(wishes[0].row)], policy, alpha)
+
+
+def _on_machines(
+    problem: Problem, wishes: list[Wish], kinds: list[list[float]], policy: str, alpha: float
+) -> _Certified:
+    if len(wishes) * len(kinds) ** 2 > WORK_MAX:
+        raise SolverError(
+            f"nodes: expected at most {WORK_MAX} users times kinds of nodes squared under {policy}, got {len(wishes)} "
+            f"users and {len(kinds)} kinds; whole tasks have no such limit"
+        )
+    parts = [
+        [amount / total if total else 0.0 for amount, total in zip(kind, problem.capacity, strict=True)]
+        for kind in kinds
+    ]
+    return _in_decimals(wishes, parts, policy, alpha)
+
+
+def _in_decimals(wishes: list[Wish], kinds: list[list[float]], policy: str, alpha: float) -> _Certified:
+    found = share_machines(wishes, kinds, alpha)
+    if found.relative_error > RELATIVE_ERROR:
+        raise _uncertain(policy, found.relative_error)
+    return _Certified(found.units, found.prices[0] if len(kinds) == 1 else None, found.relative_error)
+
+
+def _uncertain(policy: str, error: float) -> SolverError:
+    return SolverError(
         f"policy: expected a problem that {policy} can solve to {RELATIVE_ERROR:g}, got one with an error of up to "
         f"{error:.1g}: demands or weights are too far apart"
     )

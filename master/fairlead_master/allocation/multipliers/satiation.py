@@ -25,6 +25,9 @@ ROUNDS_MAX: Final = 20
 _TIE: Final = 1e-12
 """A wish above the limit by a smaller part is the limit itself: rounding must not decide who joins."""
 
+_UNRELIABLE: Final = 1e-6
+"""Multipliers with a larger error, or one that is not known, do not tell who is satiated: rounds might never end."""
+
 _TAKEN: Final = 1e-15
 """What is left of a capacity that the satiated take whole, but for rounding."""
 
@@ -55,7 +58,8 @@ class Satiation:
     rounds: int
     """How often multipliers were solved for."""
     relative_error: float
-    """Of the units of those below their limits; see ``certificate.Certificate``."""
+    """Of the units of those below their limits; see ``certificate.Certificate``. Where it is large or infinite, as may be
+    where floats cannot hold how far prices are apart, nothing else here is certain."""
 
 
 def satiate(wishes: Sequence[Wish], alpha: float = 1.0) -> Satiation:
@@ -70,6 +74,8 @@ def satiate(wishes: Sequence[Wish], alpha: float = 1.0) -> Satiation:
     satiated: frozenset[int] = frozenset()
     found = _solve(wishes, satiated, alpha)
     for _ in range(ROUNDS_MAX):
+        if found.relative_error > _UNRELIABLE:
+            return found.settled(satiated)
         wanted = found.wanted
         excessive = frozenset(
             [place for place, wish in enumerate(wishes) if wanted[place] > wish.limit * (1 + _TIE)]
@@ -142,6 +148,8 @@ def _ascend(wishes: Sequence[Wish], alpha: float, found: _Round, satiated: froze
     while True:
         found = replace(_solve(wishes, satiated, alpha), rounds=rounds + 1)
         rounds += 1
+        if found.relative_error > _UNRELIABLE:
+            return found.settled(satiated)
         target = found.units(satiated)
         length, blocking = 1.0, -1
         for place, wish in enumerate(wishes):
