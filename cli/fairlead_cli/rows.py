@@ -114,6 +114,7 @@ def share(info: operator_pb2.RoleInfo) -> Row:
         "running": info.running,
         "rank": info.rank or None,
         "allocated": amounts(info.allocated),
+        "counted": amounts(info.counted),
         "used": amounts(info.used) if info.HasField("used") else None,
     }
 

@@ -82,6 +82,11 @@ def _any_gpus(rows: Sequence[Row]) -> bool:
     return any(row.get("gpus") or row.get("total", {}).get("gpus") for row in rows)
 
 
+def _any_estimated(rows: Sequence[Row]) -> bool:
+    """Whether the policy counts something else than what is held."""
+    return any(row["counted"] != row["allocated"] for row in rows)
+
+
 def _any_measured(rows: Sequence[Row]) -> bool:
     return any(row["used"] is not None for row in rows)
 
@@ -190,6 +195,7 @@ SHARES: Final = (
     Column("RUNNING", lambda row: row["running"], right=True),
     Column("NEXT", lambda row: row["rank"], right=True),
     Column("HELD", lambda row: _held(row["allocated"]), is_shown=_any_measured),
+    Column("COUNTED", lambda row: _held(row["counted"]), is_shown=_any_estimated),
     Column("USED", lambda row: _held(row["used"] or {}), is_shown=_any_measured),
 )
 WEIGHTS: Final = (

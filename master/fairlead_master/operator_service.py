@@ -99,6 +99,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             next_page_token=token,
             version=master.version,
             policy=master.settings.allocation.policy,
+            demand=master.settings.allocation.demand,
             prices=views.prices(master, prices),
             price_error=prices.error if prices else 0.0,
             bottlenecks=master.allocator.bottlenecks() or (),

@@ -228,6 +228,7 @@ def roles(master: Master) -> Sequence[pb.RoleInfo]:
             frameworks=row.frameworks,
             allocated=write_resources(_floor(row.charged), master.kinds),
             rank=row.rank,
+            counted=write_resources(_floor(row.counted), master.kinds),
             used=write_resources(used[row.role], master.kinds) if row.role in used else None,
             parent=row.parent or "",
         )

@@ -9,7 +9,7 @@ from operator import mul
 
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import Balance
-from fairlead_master.allocation.measured import Factors, UseEstimate
+from fairlead_master.allocation.measured import FINENESS, Factors, UseEstimate
 from fairlead_master.allocation.policies.drf import Divisors
 from fairlead_master.allocation.search import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
@@ -97,6 +97,13 @@ class Framework:
     def ranked(self) -> Vector:
         """``charged``, as policies count it."""
         return self.as_counted(self.charged)
+
+    @property
+    def counted_now(self) -> Vector:
+        """The same in resources' own units, rounded down."""
+        if not self.factors:
+            return self.charged
+        return tuple([amount // FINENESS for amount in self.ranked])
 
     def as_counted(self, vector: Vector) -> Vector:
         """What policies count for ``vector`` of declared resources."""

@@ -222,8 +222,12 @@ class RoleRow:
     """The role above it; None at the top."""
     weight: Weight
     charged: Vector
+    """Offered or held."""
+    counted: Vector
+    """What the policy counts for it: the same, or what its tasks are estimated to use of it."""
     dominant_share: float
-    """Largest share of an active capacity, before dividing by the weight; 0 if there is no capacity."""
+    """Largest share of an active capacity, of what is counted and before dividing by the weight; 0 if there is no
+    capacity."""
     dominant_resource: str
     """Its name; empty if the share is 0."""
     key: float

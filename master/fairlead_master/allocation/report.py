@@ -28,7 +28,8 @@ def _rows(
     rank = 0
     for role in beside:
         charged = sum_vectors((framework.charged for framework in role.all_frameworks()), kinds.zero)
-        share, resource = dominant(charged, capacity, kinds)
+        counted = sum_vectors((framework.counted_now for framework in role.all_frameworks()), kinds.zero)
+        share, resource = dominant(counted, capacity, kinds)
         pending = sum(framework.pending for framework in role.all_frameworks())
         rank += 1 if pending else 0
         fair_share = owed * role.weight.default / entitled if _counts(role) else 0.0
@@ -37,6 +38,7 @@ def _rows(
             parent=role.parent.role if role.parent is not None else None,
             weight=role.weight,
             charged=charged,
+            counted=counted,
             dominant_share=share,
             dominant_resource=resource,
             key=hierarchy.key(role.role),
