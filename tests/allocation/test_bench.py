@@ -10,6 +10,7 @@ def test_the_quick_benchmark_measures_everything_it_promises() -> None:
 
     assert set(rows) == {
         "decision",
+        "decision by bbf",
         "cycle",
         "cycle on a full cluster",
         "idle cycle",
@@ -18,7 +19,7 @@ def test_the_quick_benchmark_measures_everything_it_promises() -> None:
     assert rows["idle cycle"].value == 0
     assert rows["idle cycle"].is_met
     assert all(row.value > 0 for name, row in rows.items() if name != "idle cycle")
-    assert all(row.floor for name, row in rows.items() if name in {"decision", "cycle"})
+    assert all(row.floor for name, row in rows.items() if name in {"decision", "decision by bbf", "cycle"})
 
 
 def test_an_unknown_scale_is_refused() -> None:

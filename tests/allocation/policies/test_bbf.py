@@ -229,9 +229,10 @@ def test_a_short_pause_costs_no_entitlement_and_a_long_one_starts_anew() -> None
         policy.set_wish("user", (1, 0))
         lags[pause_ms] = policy.key("user") - policy.key("background")
 
-    # Of 3.5 s that passed and 7 s to come each is entitled to half; both lags are counted in windows of 10 s.
-    assert lags[500] == pytest.approx(-2 * 0.5 * 10.5 / 10)
-    assert lags[4_000] == pytest.approx(-2 * 0.5 * 7 / 10), "the past 3 s were the background's alone"
+    # Of 3.5 s that passed and 7 s to come each is entitled to half.
+    assert lags[500] == pytest.approx(-2 * 0.5)
+    # Then windows of 10 s, of which the past 3 s were the background's alone.
+    assert lags[4_000] == pytest.approx(-2 * 0.5 * 7 / 10)
 
 
 def test_who_left_is_not_entitled_and_the_others_are_to_more() -> None:

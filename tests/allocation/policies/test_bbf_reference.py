@@ -90,6 +90,7 @@ class SlowBottleneckFairness:
         ]
 
     def keys(self) -> dict[str, float]:
+        assert self.began_ms is not None
         segments = self.segments()
         past_ms = sum(length_ms for length_ms, _ in segments)
         before = [frame for frame in self.film if frame.at_ms < self.now_ms - past_ms]
@@ -133,7 +134,8 @@ class SlowBottleneckFairness:
                 if self.film[-1].weights[account.name][place] or account.rate[place]
             ]
             worst = max((lead[place] - due[place] for place in used_places), default=sum(lead) - due[2])
-            keys[name] = worst / (WINDOW_MS + INTERVAL_MS + hold_ms)
+            into_ms = (self.now_ms - self.began_ms) % INTERVAL_MS
+            keys[name] = worst / (WINDOW_MS + into_ms + INTERVAL_MS + hold_ms)
         return keys
 
 

@@ -132,6 +132,8 @@ class BottleneckFairness(Policy):
         """h."""
         self._end_ms = 0
         """When the window that keys are computed for ends: H after the last look at all keys."""
+        self._length_ms = 1
+        """Of that window, from the oldest mark on: T + H, and as much more as an interval was old at the look."""
         self._threshold = threshold
         self._above: BottleneckFairness | None = None
         self._ranking = Ranking()
@@ -366,6 +368,7 @@ class BottleneckFairness(Policy):
         self._weights_seen = self._clock.weights
         self._hold_ms = self._find_hold_ms()
         self._end_ms = self._now_ms + self.interval_ms + self._hold_ms
+        self._length_ms = self._end_ms - (self._next_mark_ms - self.interval_ms - self._window_ms)
         self._look_for_bottlenecks()
         self._is_stale = self._is_marked = False
         for state in self._awake.values():
@@ -442,7 +445,7 @@ class BottleneckFairness(Policy):
             for place, total in enumerate(capacity):
                 if total > 0:
                     lead += (used[place] + rate[place] * coming_ms) / total
-        return lead / (self._window_ms + self.interval_ms + self._hold_ms)
+        return lead / self._length_ms
 
 
 def parse(argument: str) -> BottleneckFairness:
