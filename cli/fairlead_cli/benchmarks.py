@@ -10,6 +10,7 @@ from fairlead_master.allocation.policies.names import EXAMPLES
 from fairlead_master.solvers.problem import SolverError
 from fairlead_sim.bench import allocation as allocation_bench
 from fairlead_sim.bench import live_policies
+from fairlead_sim.bench import multipliers as multipliers_bench
 from fairlead_sim.bench.children import BenchFailed
 from fairlead_sim.bench.cluster import PARTS, ClusterOptions, run_cluster
 from fairlead_sim.bench.rows import Header, Row, make_header, print_header, print_table, to_json
@@ -19,6 +20,12 @@ def allocation(*, seed: int, is_quick: bool, as_json: bool) -> None:
     """Measure the allocator by itself and print the figures."""
     header = make_header(seed=seed)
     _print(header, allocation_bench.measure(seed, "quick" if is_quick else "full"), as_json=as_json)
+
+
+def multipliers(*, seed: int, is_quick: bool, as_json: bool) -> None:
+    """Measure what the prices of proportional fairness cost, and print the figures."""
+    header = make_header(seed=seed)
+    _print(header, multipliers_bench.measure(seed, "quick" if is_quick else "full"), as_json=as_json)
 
 
 def cluster(

@@ -181,6 +181,15 @@ def bench_allocation(*, as_json: bool, quick: bool, seed: int) -> None:
     benchmarks.allocation(seed=seed, is_quick=quick, as_json=as_json)
 
 
+@bench.command("multipliers")
+@_bench_options
+def bench_multipliers(*, as_json: bool, quick: bool, seed: int) -> None:
+    """Measure the prices of proportional fairness: events, decisions, exactness."""
+    from fairlead_cli import benchmarks
+
+    benchmarks.multipliers(seed=seed, is_quick=quick, as_json=as_json)
+
+
 @bench.command("policies")
 @click.option("--policy", "policies", multiple=True, help="Only this; repeatable [default: all]")
 @click.option(

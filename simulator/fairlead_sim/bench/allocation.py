@@ -76,7 +76,8 @@ def measure(seed: int, scale: str) -> list[Row]:
     return rows
 
 
-def _cpu_seconds(work: Callable[[], object]) -> float:
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """CPU time of this process that a call takes, without collections of garbage in between."""
     gc.collect()
     gc.disable()
     try:
@@ -90,7 +91,7 @@ def _cpu_seconds(work: Callable[[], object]) -> float:
 def _decision_row(seed: int, accounts: int) -> Row:
     """One decision: the first account, charged a unit, so that its key is computed and its place found again."""
     capacity, units, weights = _accounts(seed, accounts)
-    ours = min(_cpu_seconds(_policy_decisions(capacity, units, weights)) for _ in range(5))
+    ours = min(cpu_seconds(_policy_decisions(capacity, units, weights)) for _ in range(5))
     floor = _decision_floor_us(seed, accounts)
     return Row(
         name=f"decision, {accounts} accounts",
@@ -103,7 +104,7 @@ def _decision_row(seed: int, accounts: int) -> Row:
 
 def _decision_floor_us(seed: int, accounts: int) -> float:
     capacity, units, weights = _accounts(seed, accounts)
-    return min(_cpu_seconds(_bare_decisions(capacity, units, weights)) for _ in range(5)) * 1e6 / _DECISIONS
+    return min(cpu_seconds(_bare_decisions(capacity, units, weights)) for _ in range(5)) * 1e6 / _DECISIONS
 
 
 def _accounts(seed: int, accounts: int) -> tuple[Vector, list[Vector], list[Weight]]:
@@ -160,7 +161,7 @@ def _bare_decisions(capacity: Vector, units: list[Vector], weights: list[Weight]
 def _bottleneck_decision_row(seed: int, accounts: int) -> Row:
     """The same for bottleneck-based fairness, while time passes, both resources fill up and an interval ends."""
     capacity, units, weights = _accounts(seed, accounts)
-    ours = min(_cpu_seconds(_bottleneck_decisions(capacity, units, weights)) for _ in range(5))
+    ours = min(cpu_seconds(_bottleneck_decisions(capacity, units, weights)) for _ in range(5))
     return Row(
         name=f"decision by bbf, {accounts} accounts",
         value=ours * 1e6 / _DECISIONS,
@@ -204,7 +205,7 @@ def _cycle_row(seed: int, agents: int, frameworks: int) -> Row:
         allocator = _steady_cluster(seed, agents, frameworks)
         allocator.role_report()  # The agents came long ago: their sum is known before the cycle begins.
         before = allocator.counters.decisions
-        best = min(best, _cpu_seconds(lambda: allocator.cycle(0)))  # noqa: B023 - called at once
+        best = min(best, cpu_seconds(lambda: allocator.cycle(0)))  # noqa: B023 - called at once
         grants = allocator.counters.decisions - before
     name = f"cycle, {agents} agents x {frameworks} frameworks, {grants} units"
     floor_ms = _decision_floor_us(seed, frameworks) * grants / 1e3
@@ -250,7 +251,7 @@ def _churn_row(seed: int, agents: int, frameworks: int) -> Row:
         del tasks[:agents]
         before = allocator.counters.decisions
         grants: list[Grant] = []
-        best_of_this = _cpu_seconds(lambda: grants.extend(allocator.cycle(now_ms)))  # noqa: B023 - called at once
+        best_of_this = cpu_seconds(lambda: grants.extend(allocator.cycle(now_ms)))  # noqa: B023 - called at once
         granted = allocator.counters.decisions - before
         if granted and best_of_this / granted < best:
             best, units = best_of_this / granted, granted
