@@ -16,7 +16,7 @@ _EXIT_UNFAIR: Final = 1
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True, readable=False))
 @click.option(
     "--policy",
     metavar="P",
@@ -31,7 +31,7 @@ _EXIT_UNFAIR: Final = 1
 @click.option(
     "--verify",
     "allocation",
-    type=click.Path(path_type=Path, allow_dash=True),
+    type=click.Path(path_type=Path, allow_dash=True, readable=False),
     metavar="ALLOCATION",
     help='Solve nothing: say who complains about this allocation with justice, {"tasks": {NAME: COUNT, …}}.',
 )
@@ -89,6 +89,8 @@ def _read(file: Path, read: Any) -> Any:
     name = "standard input" if str(file) == "-" else str(file)
     try:
         if str(file) == "-":
+            if sys.stdin is None:
+                raise Invalid(f"{name}: expected a document, got nothing: it is closed")
             document = sys.stdin.buffer.read(BYTES_MAX + 1)
         else:
             with file.open("rb") as stream:

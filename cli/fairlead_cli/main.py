@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Final, NamedTuple
 
 import click
@@ -149,6 +150,9 @@ def _debug() -> None:
 
 def main() -> None:
     """Entry point of the `fairlead` command."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A name with signs that the encoding of a terminal or a pipe lacks is shown escaped, instead of ending us.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run())
 
 
