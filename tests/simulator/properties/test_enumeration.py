@@ -28,7 +28,7 @@ def smallest_of(place: str, policy: str) -> Violation:
 @pytest.mark.parametrize(
     "like",
     [
-        Case(make_problem((3, 2), (1, 2), (2, 1)), Misreport(1, (1, 1))),
+        Case(make_problem((2, 1), (1, 1), (1, 1)), Misreport(1, (1, 2))),
         Case(make_problem((2, 2), (1, 2), (2, 1)), Growth(1, 4)),
         Case(make_problem((2,), (1,), (2,), (2,)), Departure(1)),
         Case(make_problem((2,), (2,), (1,)), Rescaling(1, 3)),
