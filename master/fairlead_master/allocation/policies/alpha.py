@@ -25,7 +25,7 @@ would be equal at exact prices may differ by the tolerance of the prices (``mult
 
 **What it costs.** Grants and completions do not move the prices as long as wishes keep their proportions and nobody becomes
 sated, and then cost no look at them. An account whose holdings are a multiple of its direction has key (factor of the direction) x (multiples /
-entitlement), the second without prices: one heap a direction, a tournament above them, O(log n). Changes of the
+weight), the second without prices: one heap a direction, a tournament above them, O(log n). Changes of the
 population are collected and applied in one batch by the next decision: rank-one updates, a model's minimum, one pass over
 the directions. When prices have not moved for a second they are made exact.
 """
