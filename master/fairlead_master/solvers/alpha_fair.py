@@ -19,7 +19,7 @@ from math import inf
 from typing import Final
 
 from fairlead_master.allocation.multipliers.satiation import Wish, satiate
-from fairlead_master.solvers import max_min
+from fairlead_master.solvers import many_classes, max_min
 from fairlead_master.solvers.discrete import solve_live
 from fairlead_master.solvers.machine_market import share_machines
 from fairlead_master.solvers.problem import Amounts, Problem, Solution, SolverError
@@ -126,7 +126,7 @@ def _on_pool(wishes: list[Wish], policy: str, alpha: float) -> _Certified:
     """In floats, which takes no time; where these do not reach, as on machines of one kind."""
     error = inf
     with suppress(OverflowError, ZeroDivisionError):
-        found = satiate(wishes, alpha)
+        found = satiate(wishes, alpha, many_classes.solve)
         if found.relative_error <= RELATIVE_ERROR:
             return _Certified(found.units, found.values, found.relative_error)
         error = found.relative_error

@@ -115,7 +115,7 @@ def by_all_subsets(wishes: list[Wish]) -> list[tuple[int, ...]]:
     fits = []
     for size in range(len(wishes) + 1):
         for chosen in combinations(range(len(wishes)), size):
-            found = satiation._solve(wishes, frozenset(chosen), 1.0)
+            found = satiation._solve(wishes, frozenset(chosen), 1.0, solve)
             loads = [
                 sum(wish.limit * wish.row[j] for place, wish in enumerate(wishes) if place in chosen)
                 for j in range(len(wishes[0].row))

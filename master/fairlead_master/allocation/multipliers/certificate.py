@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import fsum, inf, log1p, sqrt
 from typing import Final
 
-from fairlead_master.allocation.multipliers.dual import DemandClass, Differences, Dual
+from fairlead_master.allocation.multipliers.dual import DemandClass, Differences, Dual, DualFunction
 
 _ROUNDING: Final = 1e-14
 """Differences of loads are sums of rounded quotients: below this part of the terms they are no information."""
@@ -57,7 +57,7 @@ def certify(classes: Sequence[DemandClass], values: Sequence[float], alpha: floa
     )
 
 
-def certify_scaled(dual: Dual, values: Sequence[float]) -> Certificate:
+def certify_scaled(dual: DualFunction, values: Sequence[float]) -> Certificate:
     """The same for multipliers that sum to 1 and are meant up to their scale."""
     there = dual.beside(values)
     fullest = max(there.excess)

@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, isfinite, sqrt
 from operator import mul, sub
-from typing import Final
+from typing import Final, Protocol
 
 from fairlead_master.allocation.multipliers.symmetric import solve_semidefinite
 
@@ -112,8 +112,36 @@ class Differences:
         return self.gram[row][column] if column <= row else self.gram[column][row]
 
 
+class DualFunction(Protocol):
+    """What finding a minimum needs to know of the dual of one problem, however its sums are made."""
+
+    @property
+    def alpha(self) -> float:
+        """Of alpha-fairness."""
+
+    @property
+    def width(self) -> int:
+        """How many resources there are."""
+
+    @property
+    def needed(self) -> Sequence[int]:
+        """The resources that anybody needs, in order; the others cost nothing."""
+
+    def is_charged(self, values: Sequence[float]) -> bool:
+        """Whether every class costs more than nothing at these multipliers."""
+
+    def scale(self, values: Sequence[float]) -> float:
+        """What multipliers that sum to 1 are to be multiplied by, to be those for the caller's weights."""
+
+    def at(self, values: Sequence[float]) -> Point:
+        """Load and Hessian; ZeroDivisionError if a class costs nothing."""
+
+    def beside(self, values: Sequence[float]) -> Differences:
+        """The differences at multipliers that sum to 1, from the dearest resource; errors as for ``at``."""
+
+
 class Dual:
-    """The classes of one problem, ready to be summed over again and again: a pass costs O(classes x resources^2).
+    """The classes of one problem in lists, ready to be summed over again and again: a pass costs O(classes x resources^2).
 
     The sums are ``sum(map(mul, ...))`` over columns, which stay within the interpreter's own C code: three times as fast
     as a loop over the classes.
@@ -126,7 +154,7 @@ class Dual:
             ValueError: There are none, a row is empty, zero, negative or not finite, a weight is not above zero, or
                 alpha is not.
         """
-        _check(classes, alpha)
+        check(classes, alpha)
         self.alpha = alpha
         self.beta = 1.0 - 1.0 / alpha
         largest = [max(row) for row, _ in classes]
@@ -136,12 +164,16 @@ class Dual:
         self.weights = [weight / self.total_weight for weight in weights]
         self.rows = [[entry / unit for entry in row] for (row, _), unit in zip(classes, largest, strict=True)]
         self.columns = [list(column) for column in zip(*self.rows, strict=True)]
+        self.width = len(self.columns)
         self.needed = [place for place, column in enumerate(self.columns) if any(column)]
-        """The resources that anybody needs, in order; the others cost nothing."""
 
     def prices(self, values: Sequence[float]) -> list[float]:
         """What one unit of each class, normalised to a largest entry of 1, costs at these multipliers."""
         return [sum(map(mul, row, values)) for row in self.rows]
+
+    def is_charged(self, values: Sequence[float]) -> bool:
+        """Whether every class costs more than nothing at these multipliers."""
+        return all(self.prices(values))
 
     def scale(self, values: Sequence[float]) -> float:
         """What multipliers that sum to 1 are to be multiplied by, to be those for the caller's weights."""
@@ -160,16 +192,7 @@ class Dual:
         prices = self.prices(values)
         spending = self._spending(prices)
         load = _products(self.columns, spending, prices)
-        hessian = _gram(self.columns, spending, prices)
-        if self.alpha != 1.0:
-            hessian = [
-                [
-                    entry / self.alpha + self.beta * load[row] * load[column]
-                    for column, entry in enumerate(entries)
-                ]
-                for row, entries in enumerate(hessian)
-            ]
-        return Point(load, hessian)
+        return point_of(load, _gram(self.columns, spending, prices), self.alpha)
 
     def beside(self, values: Sequence[float]) -> Differences:
         """The differences at multipliers that sum to 1, from the dearest resource; every class must cost something.
@@ -177,20 +200,13 @@ class Dual:
         Raises:
             ZeroDivisionError: A class costs nothing.
         """
-        pivot = max(range(len(values)), key=values.__getitem__)
+        pivot = dearest(values)
         prices = self.prices(values)
         spending = self._spending(prices)
         columns = [list(map(sub, column, self.columns[pivot])) for column in self.columns]
         gradient = _products(columns, spending, prices)
-        # Multipliers times loads sum to 1, always: so the mean of the gradient tells what the pivot's load is.
-        mean = sum(map(mul, values, gradient))
-        return Differences(
-            pivot,
-            [slope - mean for slope in gradient],
-            _gram(columns, spending, prices),
-            self.alpha,
-            min(spending),
-        )
+        gram = _gram(columns, spending, prices)
+        return Differences(pivot, excess_of(values, gradient), gram, self.alpha, min(spending))
 
     def _spending(self, prices: Sequence[float]) -> list[float]:
         """The part of all money that each class spends."""
@@ -199,6 +215,32 @@ class Dual:
         spent = [weight * price**self.beta for weight, price in zip(self.weights, prices, strict=True)]
         total = sum(spent)
         return [part / total for part in spent]
+
+
+def point_of(load: list[float], gram: list[list[float]], alpha: float) -> Point:
+    """The dual's load and Hessian, from the sums over classes that both are made of."""
+    if alpha == 1.0:
+        return Point(load, gram)
+    beta = 1.0 - 1.0 / alpha
+    hessian = [
+        [entry / alpha + beta * load[row] * load[column] for column, entry in enumerate(entries)]
+        for row, entries in enumerate(gram)
+    ]
+    return Point(load, hessian)
+
+
+def dearest(values: Sequence[float]) -> int:
+    """The pivot: the resource with the largest multiplier, the first of equal ones."""
+    return max(range(len(values)), key=values.__getitem__)
+
+
+def excess_of(values: Sequence[float], gradient: Sequence[float]) -> list[float]:
+    """Per resource load - 1, from ``load - load_pivot`` at multipliers that sum to 1.
+
+    Multipliers times loads sum to 1, always: so the mean of the gradient tells what the pivot's load is.
+    """
+    mean = sum(map(mul, values, gradient))
+    return [slope - mean for slope in gradient]
 
 
 def load(classes: Sequence[DemandClass], values: Sequence[float]) -> list[float]:
@@ -232,7 +274,12 @@ def _gram(
     ]
 
 
-def _check(classes: Sequence[DemandClass], alpha: float) -> None:
+def check(classes: Sequence[DemandClass], alpha: float) -> None:
+    """Refuse what is no problem.
+
+    Raises:
+        ValueError: as ``Dual`` does.
+    """
     if not (isfinite(alpha) and alpha > 0):
         raise ValueError(f"alpha: expected a finite number above 0, got {alpha}")
     if not classes:

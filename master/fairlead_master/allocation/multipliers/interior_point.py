@@ -14,7 +14,7 @@ from operator import mul
 from typing import Final
 
 from fairlead_master.allocation.multipliers.certificate import Multipliers, certify_scaled
-from fairlead_master.allocation.multipliers.dual import DemandClass, Dual
+from fairlead_master.allocation.multipliers.dual import DemandClass, Dual, DualFunction
 from fairlead_master.allocation.multipliers.polish import polished
 from fairlead_master.allocation.multipliers.symmetric import solve_semidefinite
 
@@ -42,7 +42,11 @@ def solve(
     Raises:
         ValueError: A class is no class; see ``dual.Dual``.
     """
-    dual = Dual(classes, alpha)
+    return minimise(Dual(classes, alpha), start)
+
+
+def minimise(dual: DualFunction, start: Sequence[float] | None = None) -> Multipliers:
+    """The same for classes whose sums are made elsewhere."""
     if start is not None and sum(start) > 0:
         scaled = [max(0.0, value) for value in start]
         found = polished(dual, scaled)
@@ -56,18 +60,18 @@ def solve(
     return _answer(dual, exact, passes + more)
 
 
-def _answer(dual: Dual, values: Sequence[float], passes: int) -> Multipliers:
+def _answer(dual: DualFunction, values: Sequence[float], passes: int) -> Multipliers:
     """In the caller's weights; the certificate's own pass counts."""
     certificate = certify_scaled(dual, values)
     return Multipliers(tuple([value * dual.scale(values) for value in values]), passes + 1, certificate)
 
 
-def _follow_path(dual: Dual) -> tuple[list[float], int]:
+def _follow_path(dual: DualFunction) -> tuple[list[float], int]:
     """Multipliers that sum to 1 near the end of the path, 0 where they vanish; and the passes taken."""
-    needed = dual.needed
+    needed = list(dual.needed)
     count = len(needed)
     values, slacks = [1.0 / count] * count, [1.0] * count
-    whole = [0.0] * len(dual.columns)
+    whole = [0.0] * dual.width
     passes = 0
     while passes < ITERATIONS_MAX:
         for place, value in zip(needed, values, strict=True):
@@ -86,7 +90,7 @@ def _follow_path(dual: Dual) -> tuple[list[float], int]:
     vanished = [place for place, value, slack in zip(needed, values, slacks, strict=True) if value <= slack]
     without = [0.0 if place in vanished else value for place, value in enumerate(whole)]
     # A class whose weight is less than the gap may need one of those only: then the polish decides, from small prices.
-    return (without if all(dual.prices(without)) else whole), passes
+    return (without if dual.is_charged(without) else whole), passes
 
 
 def _step(

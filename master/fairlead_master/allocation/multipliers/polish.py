@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import inf, sqrt
 from typing import Final
 
-from fairlead_master.allocation.multipliers.dual import Differences, Dual
+from fairlead_master.allocation.multipliers.dual import Differences, DualFunction
 
 PASSES_MAX: Final = 12
 """Near the optimum two to four do; more are needed where resources are so nearly proportional that their difference is
@@ -25,7 +25,7 @@ _EXACT: Final = 1e-14
 """Relative changes and overloads below this are rounding."""
 
 
-def polished(dual: Dual, start: Sequence[float]) -> tuple[list[float], int] | None:
+def polished(dual: DualFunction, start: Sequence[float]) -> tuple[list[float], int] | None:
     """Multipliers that sum to 1, exact to rounding, and the passes it took; None if ``start`` is too far from them.
 
     Args:

@@ -13,11 +13,11 @@ one at a time and only on the way to a better allocation (``_ascend``), which mu
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Final
+from typing import Final, Protocol
 
 from fairlead_master.allocation.multipliers import interior_point
 from fairlead_master.allocation.multipliers.certificate import Multipliers
-from fairlead_master.allocation.multipliers.dual import Row
+from fairlead_master.allocation.multipliers.dual import DemandClass, Row
 
 ROUNDS_MAX: Final = 20
 """Rounds in which everyone joins or leaves at once; random instances took at most four."""
@@ -30,6 +30,13 @@ _UNRELIABLE: Final = 1e-6
 
 _TAKEN: Final = 1e-15
 """What is left of a capacity that the satiated take whole, but for rounding."""
+
+
+class Solve(Protocol):
+    """What finds multipliers: ``interior_point.solve``, or the same with faster sums."""
+
+    def __call__(self, classes: Sequence[DemandClass], /, *, alpha: float) -> Multipliers:
+        """The multipliers of these classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +69,13 @@ class Satiation:
     where floats cannot hold how far prices are apart, nothing else here is certain."""
 
 
-def satiate(wishes: Sequence[Wish], alpha: float = 1.0) -> Satiation:
+def satiate(wishes: Sequence[Wish], alpha: float = 1.0, solve: Solve = interior_point.solve) -> Satiation:
     """Alpha-fair units under limits: proportionally fair where ``alpha`` is 1.
+
+    Args:
+        wishes: Of all users, all rows of one length.
+        alpha: Above zero.
+        solve: What finds multipliers.
 
     Raises:
         ValueError: A wish is none, see ``dual.Dual``; or a limit is not above zero.
@@ -72,7 +84,7 @@ def satiate(wishes: Sequence[Wish], alpha: float = 1.0) -> Satiation:
         if not wish.limit > 0:
             raise ValueError(f"wishes[{place}]: expected a limit above 0, got {wish.limit}")
     satiated: frozenset[int] = frozenset()
-    found = _solve(wishes, satiated, alpha)
+    found = _solve(wishes, satiated, alpha, solve)
     for _ in range(ROUNDS_MAX):
         if found.relative_error > _UNRELIABLE:
             return found.settled(satiated)
@@ -85,8 +97,8 @@ def satiate(wishes: Sequence[Wish], alpha: float = 1.0) -> Satiation:
         if excessive | kept == satiated:
             return found.settled(satiated)
         satiated = excessive | kept
-        found = replace(_solve(wishes, satiated, alpha), rounds=found.rounds + 1)
-    return _ascend(wishes, alpha, found, satiated)
+        found = replace(_solve(wishes, satiated, alpha, solve), rounds=found.rounds + 1)
+    return _ascend(wishes, alpha, found, satiated, solve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +119,7 @@ class _Round:
         return Satiation(tuple(self.units(satiated)), satiated, self.values, self.rounds, self.relative_error)
 
 
-def _solve(wishes: Sequence[Wish], satiated: frozenset[int], alpha: float) -> _Round:
+def _solve(wishes: Sequence[Wish], satiated: frozenset[int], alpha: float, solve: Solve) -> _Round:
     """The multipliers of those who are not satiated, in what the satiated leave; what nobody of them needs costs nothing."""
     width = len(wishes[0].row) if wishes else 0
     room = [
@@ -122,7 +134,7 @@ def _solve(wishes: Sequence[Wish], satiated: frozenset[int], alpha: float) -> _R
             classes[row] = classes.get(row, 0.0) + wish.weight
     if not classes and wishes:
         return _Round(wishes, (0.0,) * width, [inf] * len(wishes), 1, 0.0)
-    multipliers: Multipliers = interior_point.solve(list(classes.items()), alpha=alpha)
+    multipliers = solve(list(classes.items()), alpha=alpha)
     values = tuple([value / left for value, left in zip(multipliers.values, room, strict=True)])
     wanted = [_wanted(wish, values, alpha) for wish in wishes]
     return _Round(wishes, values, wanted, 1, multipliers.certificate.relative_error)
@@ -135,7 +147,9 @@ def _wanted(wish: Wish, values: Sequence[float], alpha: float) -> float:
     return wish.weight / price if alpha == 1.0 else float(wish.weight * price ** (-1.0 / alpha))
 
 
-def _ascend(wishes: Sequence[Wish], alpha: float, found: _Round, satiated: frozenset[int]) -> Satiation:
+def _ascend(
+    wishes: Sequence[Wish], alpha: float, found: _Round, satiated: frozenset[int], solve: Solve
+) -> Satiation:
     """Join and leave one at a time, on feasible allocations that only get better.
 
     The classical active-set method for limits: go from the allocation towards the optimum of those who are not satiated,
@@ -146,7 +160,7 @@ def _ascend(wishes: Sequence[Wish], alpha: float, found: _Round, satiated: froze
     satiated = frozenset([place for place, wish in enumerate(wishes) if units[place] >= wish.limit])
     rounds = found.rounds
     while True:
-        found = replace(_solve(wishes, satiated, alpha), rounds=rounds + 1)
+        found = replace(_solve(wishes, satiated, alpha, solve), rounds=rounds + 1)
         rounds += 1
         if found.relative_error > _UNRELIABLE:
             return found.settled(satiated)
