@@ -9,7 +9,7 @@ from fairlead_cli.errors import Failed, Invalid
 from fairlead_master.allocation.policies.names import EXAMPLES
 from fairlead_master.solvers.problem import SolverError
 from fairlead_sim.bench import allocation as allocation_bench
-from fairlead_sim.bench import live_policies
+from fairlead_sim.bench import cold_solves, live_policies
 from fairlead_sim.bench import multipliers as multipliers_bench
 from fairlead_sim.bench.children import BenchFailed
 from fairlead_sim.bench.cluster import PARTS, ClusterOptions, run_cluster
@@ -23,9 +23,11 @@ def allocation(*, seed: int, is_quick: bool, as_json: bool) -> None:
 
 
 def multipliers(*, seed: int, is_quick: bool, as_json: bool) -> None:
-    """Measure what the prices of proportional fairness cost, and print the figures."""
+    """Measure what the prices of proportional fairness cost, followed and from nothing, and print the figures."""
     header = make_header(seed=seed)
-    _print(header, multipliers_bench.measure(seed, "quick" if is_quick else "full"), as_json=as_json)
+    scale = "quick" if is_quick else "full"
+    rows = [*multipliers_bench.measure(seed, scale), *cold_solves.measure(seed, scale)]
+    _print(header, rows, as_json=as_json)
 
 
 def cluster(

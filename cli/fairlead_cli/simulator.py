@@ -184,7 +184,7 @@ def bench_allocation(*, as_json: bool, quick: bool, seed: int) -> None:
 @bench.command("multipliers")
 @_bench_options
 def bench_multipliers(*, as_json: bool, quick: bool, seed: int) -> None:
-    """Measure the prices of proportional fairness: events, decisions, exactness."""
+    """Measure the prices of proportional fairness: events, decisions, exactness, and exact answers from nothing."""
     from fairlead_cli import benchmarks
 
     benchmarks.multipliers(seed=seed, is_quick=quick, as_json=as_json)
