@@ -85,6 +85,9 @@ def test_long_search_shows_where_it_is_and_ends_cleanly_on_ctrl_c() -> None:
     ]
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as search:
+            os.close(
+                theirs
+            )  # So that a search that ends early is an error of the read below, not a wait for ever.
             seen = b""
             while b"1 of 10: drf, sharing incentive, problem 1" not in seen:
                 seen += os.read(ours, 1000)
@@ -93,7 +96,6 @@ def test_long_search_shows_where_it_is_and_ends_cleanly_on_ctrl_c() -> None:
         rest = os.read(ours, 100_000)
     finally:
         os.close(ours)
-        os.close(theirs)
 
     assert search.returncode == EXIT_INTERRUPTED
     assert out == b""
