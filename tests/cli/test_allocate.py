@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -135,6 +136,21 @@ def test_a_problem_may_come_from_standard_input(invoke: Invoke, monkeypatch: pyt
     monkeypatch.setattr(sys, "stdin", stream)
 
     assert json.loads(invoke("allocate", "-", "--json").out)["tasks"] == {"A": 3, "B": 2}
+
+
+def test_a_name_that_the_terminal_cannot_show_is_escaped(write: Any) -> None:
+    problem = {"capacity": {"cpus": 9}, "users": [{"name": "Zoë", "demand": {"cpus": 1}}]}
+
+    done = subprocess.run(
+        [sys.executable, "-m", "fairlead_cli.main", "allocate", write(problem)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert b"\nZo\\xeb     " in done.stdout
+    assert done.stderr == b""
 
 
 def with_user(**fields: Any) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Progressive filling: the papers' examples, and what makes an allocation max-min fair on random problems."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
+from math import fsum
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_master.solvers import water_filling
 from fairlead_master.solvers.problem import Problem, SolverError
 from fairlead_master.solvers.registry import solve
 from fairlead_master.solvers.rises import EXACT_USERS_MAX, tiers_of
@@ -164,6 +167,34 @@ def test_many_users_in_floats_get_what_few_get_in_fractions(problem: Problem, po
 
     assert many[:count] == pytest.approx(solve(few, policy).tasks, rel=1e-11, abs=1e-11)
     assert all(one == again for one, again in pairwise(many[0::count]))
+
+
+def test_first_come_first_served_among_many_costs_no_look_at_all_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each user is a tier of its own. What is added up for ten times the users is about ten times as much, not a hundred."""
+    added = 0
+
+    def counting(parts: Iterable[float]) -> float:
+        nonlocal added
+        terms = list(parts)
+        added += len(terms)
+        return fsum(terms)
+
+    monkeypatch.setattr(water_filling, "fsum", counting)
+    work = []
+    for count in (300, 3_000):
+        added = 0
+        problem = a_problem(
+            (count / 10, 1.0),
+            {f"u{place}": (0.2, 0.0) for place in range(count)},
+            caps={f"u{place}": 1.0 for place in range(count)},
+        )
+        tasks = solve(problem, "fifo").tasks
+        assert tasks == pytest.approx([1.0] * (count // 2) + [0.0] * (count // 2), abs=1e-9)
+        work.append(added)
+
+    assert work[1] < 12 * work[0]
 
 
 def test_rises_of_few_users_are_fractions() -> None:
