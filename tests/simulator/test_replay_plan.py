@@ -1,10 +1,11 @@
 import pytest
 
 from fairlead_proto.convert import read_id, read_role
+from fairlead_sim.workloads.nodes import read_nodes
 from fairlead_sim.workloads.plan import name_roles, plan_replay, slots_for_largest, slots_on_average
 from fairlead_sim.workloads.sample import SAMPLE, SAMPLE_NODES, nodes_text, sample_text
 from fairlead_sim.workloads.scaling import ScalingRule, reference_node
-from fairlead_sim.workloads.traces import Trace, read_nodes
+from fairlead_sim.workloads.traces import Trace
 from fairlead_sim.workloads.workload import WorkloadError, group_jobs
 from tests.simulator.workload_builders import GIB, a_bundle
 
@@ -107,7 +108,7 @@ def test_committed_sample_is_what_its_program_writes() -> None:
 def test_sample_is_mixed_contended_and_whole() -> None:
     """The demonstration needs users bound by different resources, and more work than four agents take at once."""
     jobs = group_jobs(Trace(SAMPLE))
-    nodes = read_nodes(SAMPLE_NODES)
+    nodes = [node.total for node in read_nodes(SAMPLE_NODES)]
     bundles = [bundle for job in jobs for bundle in job.bundles]
     rule = ScalingRule(reference=reference_node(bundles, nodes), agents=(NODE,) * 4, speedup=60)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_sim.workloads.csv_rows import LINE_BYTES_MAX, TraceError
-from fairlead_sim.workloads.traces import Trace, TraceOptions, read_nodes
+from fairlead_sim.workloads.traces import Trace, TraceOptions
 from fairlead_sim.workloads.workload import Bundle, Selection
 
 HEADER = "submit_s,job_id,user_id,stage,n_tasks,cpus,mem_mb,gpus,duration_s"
@@ -220,14 +220,3 @@ def test_fault_in_what_was_not_selected_is_no_reason_to_refuse(tmp_path: Path) -
     bundles = list(Trace(path, selection=Selection(jobs_max=1)))
 
     assert [(bundle.job_id, bundle.stage) for bundle in bundles] == [("j1", 0), ("j1", 1)]
-
-
-def test_nodes_are_read_as_capacities(tmp_path: Path) -> None:
-    path = a_file(tmp_path, "node,cpus,mem_mb,gpus,model", "n0,16,65536,2,big", "n1,8,1024,,small")
-
-    assert read_nodes(path) == [(16_000, 2**36, 0, 2000), (8000, 2**30, 0, 0)]
-
-
-def test_nodes_without_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="expected at least one row"):
-        read_nodes(a_file(tmp_path, "node,cpus,mem_mb,gpus"))

@@ -25,9 +25,10 @@ from fairlead_sim.reporting.records import RunRecord
 from fairlead_sim.reporting.report import FairnessReport, build_report
 from fairlead_sim.reporting.report_files import write_run
 from fairlead_sim.reporting.report_table import print_reports
+from fairlead_sim.workloads.nodes import read_nodes
 from fairlead_sim.workloads.plan import ReplayPlan, plan_replay, slots_for_largest, slots_on_average
 from fairlead_sim.workloads.scaling import DURATION_FLOOR_MS, ScalingRule, largest_amounts, reference_node
-from fairlead_sim.workloads.traces import Trace, TraceOptions, read_nodes
+from fairlead_sim.workloads.traces import Trace, TraceOptions
 from fairlead_sim.workloads.workload import Job, Selection, group_jobs
 
 SLOTS_ON_AVERAGE: Final = "slots:average"
@@ -110,7 +111,7 @@ async def replay(settings: ReplaySettings, console: Console) -> ReplayOutcome:
     """
     trace = Trace(settings.trace, settings.options, settings.selection)
     jobs = group_jobs(trace)
-    nodes = read_nodes(settings.nodes) if settings.nodes else []
+    nodes = [node.total for node in read_nodes(settings.nodes)] if settings.nodes else []
     reference = reference_node((bundle for job in jobs for bundle in job.bundles), nodes)
     async with _cluster(settings) as address, ClusterWatch(address) as watch:
         agents = await watch.agents(here_unix_ms=LoopClock().unix_ms())

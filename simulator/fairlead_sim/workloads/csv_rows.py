@@ -1,4 +1,4 @@
-"""Rows of a CSV file with a header, plain or gzip, read one at a time, every fault named by its place.
+"""Rows of a file of named columns, plain or gzip, read one at a time, every fault named by its place.
 
 What is wrong with a file is said once and completely: file, line, column, what was expected, what came. Nothing is
 repaired or skipped here, because a number guessed from a broken row would end up in a result. Memory is bounded by one
@@ -12,7 +12,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -86,31 +86,43 @@ class Row:
         return int(value)
 
 
-def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
+def read_rows(
+    path: Path, required: Sequence[str], *, names: Sequence[str] | None = None, delimiter: str = ","
+) -> Iterator[Row]:
     """The rows after the header, in the order of the file. Blank lines are passed over.
 
     Args:
         path: A CSV file in UTF-8; gzip if its name ends in .gz or it begins as gzip does.
         required: Columns the header must have; more are kept.
+        names: The columns of a file that has no header line.
+        delimiter: What stands between two cells.
 
     Raises:
         TraceError: unreadable, empty, not gzip though named so, cut off, not UTF-8, a header without a required column,
             a row with too few or too many cells, a line beyond ``LINE_BYTES_MAX``.
     """
+    with contextlib.closing(read_lines(path)) as lines:
+        yield from _rows(path, lines, required, names, delimiter)
+
+
+def read_lines(path: Path) -> Generator[str, None, None]:
+    """The lines of a text file, with their ends; gzip and errors as for ``read_rows``."""
     try:
         with _open(path) as lines:
-            yield from _rows(path, _bounded(path, lines), required)
+            yield from _bounded(path, lines)
     except OSError as error:
         raise bad_place(path, 0, "", "a file that can be read", error.strerror or str(error)) from None
 
 
-def _rows(path: Path, lines: Iterator[str], required: Sequence[str]) -> Iterator[Row]:
-    reader = csv.reader(lines, strict=True)
+def _rows(
+    path: Path, lines: Iterator[str], required: Sequence[str], names: Sequence[str] | None, delimiter: str
+) -> Iterator[Row]:
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
-        names = _header(path, next(reader, None), required)
+        columns = list(names) if names is not None else _header(path, next(reader, None), required)
         for cells in reader:
             if cells:
-                yield Row(path, reader.line_num, _named(path, reader.line_num, names, cells))
+                yield Row(path, reader.line_num, _named(path, reader.line_num, columns, cells))
     except csv.Error as error:
         raise bad_place(
             path, reader.line_num, "", "comma-separated values", f"a line that is not: {error}"

@@ -14,7 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from fairlead_sim.workloads.traces import COLUMNS, NODE_COLUMNS
+from fairlead_sim.workloads.nodes import NODE_COLUMNS
+from fairlead_sim.workloads.traces import COLUMNS
 
 DATA: Final = Path(__file__).parent / "data"
 SAMPLE: Final = DATA / "sample.csv"

@@ -2,7 +2,9 @@
 
 Columns: ``submit_s, job_id, user_id, stage, n_tasks, cpus, mem_mb, gpus, duration_s``, one row a bundle of ``n_tasks``
 equal tasks; more columns may follow and one of them may be taken as the owner. Seconds, cores, MiB and GPUs, fractions
-allowed. Rows are in order of arrival. A row that breaks a rule ends the reading with its line and column; the one
+allowed. Rows are in order of arrival. Three more columns are understood: ``gang`` (1: the tasks of the row start together or
+not at all), ``gpu_spec`` (models of GPU, as in the Alibaba trace of 2023) and ``node_spec`` (a PBS request, as in the
+MetaCentrum trace of 2013, whose rows of several tasks are gangs). A row that breaks a rule ends the reading with its line and column; the one
 choice a caller has is what to do about rows without a run time, which some public traces leave empty.
 """
 
@@ -13,13 +15,14 @@ from typing import Final
 
 from fairlead_proto.limits import QUANTITY_MAX
 from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.tasks import Constraint
+from fairlead_sim.workloads.constraints import gpu_models, node_spec
 from fairlead_sim.workloads.csv_rows import Row, bad_place, read_rows
 from fairlead_sim.workloads.workload import NOBODY, Bundle, JobChooser, Selection
 
 COLUMNS: Final = (
     "submit_s", "job_id", "user_id", "stage", "n_tasks", "cpus", "mem_mb", "gpus", "duration_s",
 )  # fmt: skip
-NODE_COLUMNS: Final = ("node", "cpus", "mem_mb", "gpus")
 
 TASKS_PER_ROW_MAX: Final = 1_000_000
 """The largest job of the public traces has under 100,000 tasks; more is a column swapped with another."""
@@ -31,7 +34,6 @@ DURATION_S_MAX: Final = 366 * 24 * 3600
 CORES_MAX: Final = 1_000_000
 GPUS_MAX: Final = 1_000_000
 MEM_MB_MAX: Final = QUANTITY_MAX // 2**20
-NODES_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,10 @@ class TraceOptions:
     """For rows without a run time. None: see the next."""
     skip_without_duration: bool = False
     """Whether to leave out and count rows without a run time; otherwise they are an error."""
+    with_gangs: bool = True
+    """Whether tasks that had to start together still have to; otherwise each starts when it can."""
+    with_constraints: bool = True
+    """Whether the trace's wishes for certain nodes are kept."""
 
 
 class Trace:
@@ -99,7 +105,7 @@ class Trace:
     def _bundle(self, row: Row, job_id: str, submit_ms: int) -> Bundle | None:
         stage = row.whole("stage", least=0, most=STAGE_MAX, unit="stages")
         tasks = row.whole("n_tasks", least=1, most=TASKS_PER_ROW_MAX, unit="tasks")
-        unit = _demand(row)
+        unit = read_demand(row)
         duration_ms = self._duration_ms(row)
         if duration_ms is None:
             return None
@@ -111,6 +117,8 @@ class Trace:
             unit=unit,
             submit_ms=submit_ms,
             duration_ms=duration_ms,
+            constraints=_constraints(row) if self.options.with_constraints else (),
+            is_gang=self.options.with_gangs and tasks > 1 and _is_gang(row),
         )
 
     def _duration_ms(self, row: Row) -> int | None:
@@ -122,24 +130,8 @@ class Trace:
         return self.options.default_duration_ms
 
 
-def read_nodes(path: Path) -> list[Vector]:
-    """The capacities of the nodes in a file with the columns node, cpus, mem_mb, gpus, in its order.
-
-    Raises:
-        TraceError: as for a trace; or more than ``NODES_MAX`` nodes.
-    """
-    nodes: list[Vector] = []
-    for row in read_rows(path, NODE_COLUMNS):
-        if len(nodes) == NODES_MAX:
-            raise row.bad("node", f"at most {NODES_MAX} nodes")
-        nodes.append(_demand(row))
-    if not nodes:
-        raise bad_place(path, 0, "", "at least one row after the header", "none")
-    return nodes
-
-
-def _demand(row: Row) -> Vector:
-    """The amounts of a row; one above zero never becomes zero by rounding, since zero means "needs none"."""
+def read_demand(row: Row) -> Vector:
+    """The amounts in cpus, mem_mb and gpus of a row; one above zero never becomes zero by rounding, since zero means "needs none"."""
     cpus = row.number("cpus", most=CORES_MAX, unit="cores")
     mem_mb = row.number("mem_mb", most=MEM_MB_MAX, unit="MiB")
     gpus = row.number("gpus", most=GPUS_MAX, unit="GPUs") if row.text("gpus") else 0.0
@@ -149,3 +141,14 @@ def _demand(row: Row) -> Vector:
     return ResourceKinds().vector(
         {name: max(1, round(amount)) if amount > 0 else 0 for name, amount in amounts.items()}
     )
+
+
+def _constraints(row: Row) -> tuple[Constraint, ...]:
+    cells = row.cells
+    return gpu_models(cells.get("gpu_spec", "")) + node_spec(cells.get("node_spec", ""))
+
+
+def _is_gang(row: Row) -> bool:
+    if "gang" in row.cells and row.text("gang"):
+        return bool(row.whole("gang", least=0, most=1, unit="gang (0 no, 1 yes)"))
+    return "node_spec" in row.cells
