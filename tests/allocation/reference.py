@@ -16,7 +16,7 @@ from fairlead_proto.tasks import DemandClass
 
 Step = tuple[FrameworkId, ClassId, AgentId]
 
-BALANCING = ("drf", "asset")
+BALANCING = ("drf", "asset", "max-min")
 """Policies under which a group counts for its level."""
 
 
@@ -136,7 +136,7 @@ class Reference:
         members, weight = self.members(name), self.weight(name)
         if self.settings.policy == "fifo":
             return float(self.frameworks[members[0]].began if name in members else self.began.get(name, 0))
-        if self.slots is not None or self.settings.policy == "max-min":
+        if self.slots is not None:
             return self.units(members) / weight.default
         if self.settings.policy == "max-min:mem":
             used, total = self.charged(members)[1], self.counted_capacity[1]
@@ -146,10 +146,16 @@ class Reference:
         return self.key_of(self.counted(name), weight)
 
     def key_of(self, counted: Vector, weight: Weight) -> float:
-        """Of an account that counts for so much, under the policies that look at nothing else."""
+        """Of an account that counts for so much, in amounts and at last units, under policies that look at nothing else."""
         if self.settings.policy == "asset":
-            return float(sum(self.exact_shares(counted, weight)))
-        return self.dominant_share(counted, weight)
+            return float(sum(self.exact_shares(counted[:-1], weight)))
+        return self.level(counted, weight)
+
+    def level(self, tally: Vector, weight: Weight) -> float:
+        """At which an account stands that holds so much."""
+        if self.settings.policy == "max-min":
+            return tally[-1] / weight.default
+        return self.dominant_share(tally[:-1], weight)
 
     def dominant_share(self, counted: Vector, weight: Weight) -> float:
         shares = [
@@ -212,9 +218,13 @@ class Reference:
         shares = [want / size if size else 0.0 for want, size in zip(unit, total, strict=True)]
         return [place for place, share in enumerate(shares) if share == max(shares) > 0]
 
+    def held_by(self, name: str) -> Vector:
+        members = self.members(name)
+        return (*self.charged(members), self.units(members))
+
     def counted(self, name: str) -> Vector:
-        """What a group with something to be served counts for."""
-        held = self.charged(self.members(name))
+        """What a group with something to be served counts for: amounts, and at last units."""
+        held = self.held_by(name)
         if len(self.members(name)) == 1:
             return held
         following = self.first_of(name)
@@ -223,25 +233,25 @@ class Reference:
         counted = self.counted(following)
         if len(self.level_of(name)) == 1:
             return counted
-        least = self.dominant_share(counted, self.weight(following))
+        least = self.level(counted, self.weight(following))
         parts = self.parts(name)
         claimed = self.dominant(self.as_counted(unit[0].framework_id, unit[1].unit))
-        level = min(Fraction(held[place], parts[place] or 1) for place in claimed)
-        if level < Fraction(least) / 2**20:
+        reached = min(Fraction(held[place], parts[place] or 1) for place in claimed)
+        if reached < Fraction(least) / 2**20:
             return tuple(
                 min(have, round(least * part / 2**20)) for have, part in zip(held, parts, strict=True)
             )
-        return tuple(min(have, int(level * part)) for have, part in zip(held, parts, strict=True))
+        return tuple(min(have, int(reached * part)) for have, part in zip(held, parts, strict=True))
 
     def parts(self, name: str) -> Vector:
-        return sum_vectors((self.part(member) for member in self.level_of(name)), self.zero)
+        return sum_vectors((self.part(member) for member in self.level_of(name)), (*self.zero, 0))
 
     def part(self, name: str) -> Vector:
         """What it would hold at level 1, in millionths (2^-20) of a unit."""
-        held = self.charged(self.members(name))
+        held = self.held_by(name)
         if name not in self.frameworks and len(self.members(name)) > 1:
             held = self.parts(name)
-        key = self.dominant_share(held, self.weight(name))
+        key = self.level(held, self.weight(name))
         return tuple(int(amount * 2**20 / key) if key else 0 for amount in held)
 
     def is_open(self, framework: ReferenceFramework, wanted: DemandClass) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import mul
 
 from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.balance import Balance
+from fairlead_master.allocation.balance import Balance, Tally
 from fairlead_master.allocation.measured import FINENESS, Factors, UseEstimate
 from fairlead_master.allocation.policies.drf import Divisors
 from fairlead_master.allocation.search import Shape
@@ -77,8 +77,8 @@ class Framework:
     """Whether it takes part in its policy: it wants something that might fit."""
     began: int = 0
     """Its number in the order in which frameworks began to wait; 0 if it does not wait."""
-    counted: Vector = ()
-    """``ranked``, up to date within a cycle too. Kept only below a level that balances."""
+    counted: Tally = ()
+    """``ranked`` and ``units`` as a tally, up to date within a cycle too. Kept only below a level that balances."""
     claims: dict[int, int] = field(default_factory=dict)
     """Of the classes it wants units of, how many are dominated by the resource at each place; no zeros. Kept only below
     a level that balances."""
@@ -142,7 +142,7 @@ class Level:
     balance: Balance | None = None
     """What the level counts for above; None if that is all its members hold."""
     by: Divisors = ()
-    """Capacities times ``weight``. Kept only while the policy balances."""
+    """By what its tallies are divided. Kept only while the policy balances."""
     awake_count: int = 0
     """Of the members, those that take part. The level takes part above while there is one."""
     waiting_count: int = 0

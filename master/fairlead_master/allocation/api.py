@@ -90,8 +90,10 @@ class Policy(ABC):
     remembers: bool = False
     """Whether keys depend on what happened before, so that a policy made anew from the books may rank otherwise."""
     balances: bool = False
-    """Whether a group of accounts counts above for its level (``balance.Balance``) and not for all it holds. Such a policy
-    must take charges below zero: what a group counts for may shrink while what it holds grows."""
+    """Whether a group of accounts counts above for its level (``balance.Balance``) and not for all it holds, so that
+    ``recount`` is told of it."""
+    counts_units: bool = False
+    """Whether keys are made of numbers of units and not of amounts. Asked of policies that balance."""
 
     first: Callable[[], str | None]
     """The active account with the smallest key; None if none is active. A field, so that a policy may hand on the method
@@ -123,6 +125,13 @@ class Policy(ABC):
     @abstractmethod
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
+
+    def recount(self, account: str, change: Vector, units: int) -> None:
+        """The account, a group, counts for ``change`` in ``units`` units more, which may be below zero.
+
+        What a group counts for may shrink while what it holds grows.
+        """
+        raise NotImplementedError(f"{self.name} does not balance, and was told {account} counts for more")
 
     @abstractmethod
     def begin_waiting(self, account: str) -> None:

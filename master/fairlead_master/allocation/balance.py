@@ -24,17 +24,25 @@ How we leave the paper: it takes as level the smallest key among members that ar
 came and holds nothing makes its group count for nothing, and a role whose users submit one small framework after the
 other takes the cluster. By resource, a newcomer weighs what it adds. ADR 0014 has the alternatives.
 
+Where keys count units (``max-min``) the level of a member is its units over its weight, and everything else the same. So all
+of this is kept as tallies: amounts by place in the vector, and the number of units behind them.
+
 Integers throughout, so that the order of changes leaves no trace: parts are kept in 2^-20 of a resource's unit.
 """
 
 from collections.abc import Sequence
+from math import inf
 from typing import Final
 
-from fairlead_master.allocation.policies.drf import Divisors, dominant_share
+from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.policies.drf import Divisors, divisors, dominant_share
 from fairlead_proto.resources import Vector, add, subtract
 
 PART_SCALE: Final = 2**20
 """Parts are whole numbers of this fraction of a unit: a thousandth of a core is kept to six more digits."""
+
+Tally = Vector
+"""Amounts by place in the vector, then the number of units."""
 
 Places = tuple[int, ...]
 """Places in the vector, ascending."""
@@ -45,8 +53,8 @@ class Balance:
 
     __slots__ = ("_part_of", "claims", "counted", "held", "parts")
 
-    def __init__(self, zero: Vector) -> None:
-        self._part_of: dict[str, Vector] = {}
+    def __init__(self, zero: Tally) -> None:
+        self._part_of: dict[str, Tally] = {}
         self.held = zero
         self.parts = zero
         """The sum of the members' parts."""
@@ -56,7 +64,7 @@ class Balance:
         self.counted = zero
         """As of the last ``recount``."""
 
-    def set_part(self, member: str, part: Vector) -> None:
+    def set_part(self, member: str, part: Tally) -> None:
         """The member's part from now on; zero to forget it."""
         before = self._part_of.pop(member, None)
         if before is not None:
@@ -65,7 +73,7 @@ class Balance:
             self._part_of[member] = part
             self.parts = add(self.parts, part)
 
-    def recount(self, pinned: Places | None, least: float) -> Vector:
+    def recount(self, pinned: Places | None, least: float) -> Tally:
         """Compute ``counted`` again, for a unit of these dominant resources; gives by how much it changed.
 
         ``least`` is the level of the member that would get it.
@@ -73,16 +81,23 @@ class Balance:
         claimed = [place for place, count in enumerate(self.claims) if count] if pinned is None else pinned
         return self.set_counted(level_off(self.held, self.parts, claimed, least))
 
-    def set_counted(self, counted: Vector) -> Vector:
+    def set_counted(self, counted: Tally) -> Tally:
         """What the group counts for, if it is known otherwise; gives by how much it changed."""
         before, self.counted = self.counted, counted
         return subtract(counted, before)
 
 
-def part_of(held: Vector, by: Divisors) -> Vector:
+def tally_divisors(capacity: Vector, weight: Weight, *, counts_units: bool) -> Divisors:
+    """By what the numbers of a tally are divided: the largest quotient is the level of an account that holds it."""
+    if counts_units:
+        return (*[inf] * len(capacity), weight.default)
+    return (*divisors(capacity, weight), inf)
+
+
+def part_of(held: Tally, by: Divisors) -> Tally:
     """What an account that holds ``held`` would hold at level 1, in ``PART_SCALE`` of a unit; zero if it has no share.
 
-    ``by`` are its capacities times its weights, as ``drf.divisors`` gives them.
+    ``by`` is what ``tally_divisors`` gives for its weight.
     """
     key = dominant_share(held, by)
     if key <= 0:
@@ -90,7 +105,7 @@ def part_of(held: Vector, by: Divisors) -> Vector:
     return tuple([int(amount * PART_SCALE / key) for amount in held])
 
 
-def level_off(held: Vector, parts: Vector, claimed: Sequence[int], least: float) -> Vector:
+def level_off(held: Tally, parts: Tally, claimed: Sequence[int], least: float) -> Tally:
     """What a group counts for; all that it holds if nothing is claimed. See the module's docstring."""
     over, under = -1, 0
     for place in claimed:

@@ -8,10 +8,17 @@ from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, Level
 from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.balance import Balance, Places, dominant_places, part_of
+from fairlead_master.allocation.balance import (
+    Balance,
+    Places,
+    Tally,
+    dominant_places,
+    part_of,
+    tally_divisors,
+)
 from fairlead_master.allocation.level_paths import is_ranked, policy_of
 from fairlead_master.allocation.policies import names
-from fairlead_master.allocation.policies.drf import divisors, dominant_share
+from fairlead_master.allocation.policies.drf import Divisors, dominant_share
 from fairlead_proto.resources import ResourceKinds, Vector, sum_vectors
 
 EQUAL: Final = Weight()
@@ -22,18 +29,28 @@ class LevelBooks:
     """What is computed of levels and frameworks from nothing but the books."""
 
     def __init__(self, policy: str, kinds: ResourceKinds) -> None:
-        self.policy_name = policy
         self.capacity = kinds.zero
         self.slots = 0
         self.now_ms = 0
-        self.equal_by = divisors(kinds.zero, EQUAL)
         self._kinds = kinds
         self._zero = kinds.zero
+        self.nothing: Tally = (*kinds.zero, 0)
+        self.set_policy(policy)
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """The sums over active agents."""
         self.capacity, self.slots = capacity, slots
-        self.equal_by = divisors(capacity, EQUAL)
+        self.equal_by = self.divisors(EQUAL)
+
+    def set_policy(self, policy: str) -> None:
+        """Another policy from now on."""
+        self.policy_name = policy
+        self._counts_units = self.parse().counts_units
+        self.equal_by = self.divisors(EQUAL)
+
+    def divisors(self, weight: Weight) -> Divisors:
+        """By what tallies of an account of this weight are divided."""
+        return tally_divisors(self.capacity, weight, counts_units=self._counts_units)
 
     def parse(self) -> Policy:
         """A new policy that knows nothing."""
@@ -53,7 +70,8 @@ class LevelBooks:
         """Tell a new policy of the members as they are in the books; gives what the level counts for if it balances."""
         for name, member in level.members.items():
             weight = member.weight if isinstance(member, Level) else EQUAL
-            policy.add(name, weight, *self.counts(member))
+            *charged, units = self.counted(member)
+            policy.add(name, weight, tuple(charged), units)
             if policy.follows_wishes:
                 policy.set_wish_units(name, member.wish_units)
                 policy.set_wish(name, member.wish)
@@ -67,35 +85,35 @@ class LevelBooks:
                 policy.activate(name)
         if not policy.balances or level.above is None:
             return None
-        balance = Balance(self._zero)
+        balance = Balance(self.nothing)
         for name, member in level.members.items():
             balance.set_part(name, self.part(member))
-        balance.held = sum_vectors((f.ranked for f in level.frameworks()), self._zero)
+        balance.held = self._held(level)
         for framework in level.frameworks():
             for place in framework.claims if framework.awake else ():
                 balance.claims[place] += 1
         return balance
 
-    def counts(self, member: "Level | Framework") -> tuple[Vector, int]:
-        """What its account in the level above is charged, in how many units, by the books."""
-        if isinstance(member, Framework):
-            return member.ranked, member.units
-        units = sum(framework.units for framework in member.frameworks())
-        if member.balance is not None:
-            return member.balance.counted, units
-        return sum_vectors((f.ranked for f in member.frameworks()), self._zero), units
+    def counted(self, member: "Level | Framework") -> Tally:
+        """What its account in the level above is charged, by the books."""
+        if isinstance(member, Level) and member.balance is not None:
+            return member.balance.counted
+        return self._held(member)
 
-    def part(self, member: "Level | Framework") -> Vector:
+    def part(self, member: "Level | Framework") -> Tally:
         """Its part in the balance of its level, by the books."""
         if isinstance(member, Framework):
-            return part_of(member.ranked, self.equal_by)
-        if member.balance is not None:
-            return part_of(member.balance.parts, member.by)
-        return part_of(sum_vectors((f.ranked for f in member.frameworks()), self._zero), member.by)
+            return part_of(self._held(member), self.equal_by)
+        held = self._held(member) if member.balance is None else member.balance.parts
+        return part_of(held, member.by)
+
+    def _held(self, member: "Level | Framework") -> Tally:
+        frameworks = (member,) if isinstance(member, Framework) else member.frameworks()
+        return sum_vectors(((*framework.ranked, framework.units) for framework in frameworks), self.nothing)
 
     def note(self, framework: Framework) -> None:
         """Compute what is kept of a framework only below a level that balances."""
-        framework.counted = framework.ranked
+        framework.counted = (*framework.ranked, framework.units)
         framework.claims = {}
         if self.parse().balances:
             for demand in framework.demands.values():
@@ -103,7 +121,7 @@ class LevelBooks:
                 for place in dominant_places(unit, self.capacity) if demand.wants else ():
                     framework.claims[place] = framework.claims.get(place, 0) + 1
 
-    def count_again(self, level: Level, pinned: Places | None) -> Vector:
+    def count_again(self, level: Level, pinned: Places | None) -> Tally:
         """Compute what a level counts for if a unit of these dominant resources is given next; gives the change.
 
         None while that unit is not known.
@@ -147,7 +165,7 @@ class LevelBooks:
             assert mine == other, f"{level.name}: {what} {mine} kept, {other} recomputed"
 
 
-def counted_by(member: "Level | Framework") -> Vector:
+def counted_by(member: "Level | Framework") -> Tally:
     """What a member of a level that balances counts for, up to date within a cycle too."""
     while isinstance(member, Level):
         if member.balance is not None:

@@ -19,7 +19,7 @@ from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
 from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.balance import dominant_places, part_of
+from fairlead_master.allocation.balance import Tally, dominant_places, part_of
 from fairlead_master.allocation.level_books import EQUAL, LevelBooks, check_sums
 from fairlead_master.allocation.level_paths import (
     from_below,
@@ -32,7 +32,6 @@ from fairlead_master.allocation.level_paths import (
     ranked_above,
 )
 from fairlead_master.allocation.measured import Factors
-from fairlead_master.allocation.policies.drf import divisors
 from fairlead_master.allocation.search import Shape
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract, sum_vectors
@@ -62,7 +61,7 @@ class LevelRanking:
 
     def set_policy(self, policy: str, capacity: Vector, slots: int) -> None:
         """Rank by another policy from now on, over these sums over active agents; nobody is awake then."""
-        self._books.policy_name = policy
+        self._books.set_policy(policy)
         self._books.set_capacity(capacity, slots)
         self.balances = self._books.parse().balances
         for framework in self.topmost.frameworks():
@@ -88,9 +87,7 @@ class LevelRanking:
         if parent is not None and parent.below is None:
             self._split(parent)
         above = self.topmost if parent is None else level_below(parent)
-        own = Level(
-            role, weight, self._zero, self._zero, above=above, by=divisors(self._books.capacity, weight)
-        )
+        own = Level(role, weight, self._zero, self._zero, above=above, by=self._books.divisors(weight))
         account = RoleAccount(role=role, weight=weight, own=own, parent=parent)
         if parent is not None:
             parent.children[role] = account
@@ -113,7 +110,7 @@ class LevelRanking:
         if not own.members and account.below is not None:
             self._insert(own, account.below)
         own.members[framework.framework_id] = framework
-        framework.counted = self._zero
+        framework.counted = self._books.nothing
         if own.policy is not None:
             own.policy.add(framework.framework_id, EQUAL, self._zero, 0)
         elif len(own.members) > 1:
@@ -128,7 +125,7 @@ class LevelRanking:
             self.observe(framework, scale(framework.excess, -1))
         del own.members[framework.framework_id]
         if own.balance is not None:
-            own.balance.set_part(framework.framework_id, self._zero)
+            own.balance.set_part(framework.framework_id, self._books.nothing)
         if own.policy is not None:
             own.policy.remove(framework.framework_id)
             if len(own.members) == 1:
@@ -140,9 +137,9 @@ class LevelRanking:
     def set_weight(self, account: RoleAccount) -> None:
         """The account's weight has changed."""
         level = account.top
-        level.weight, level.by = account.weight, divisors(self._books.capacity, account.weight)
+        level.weight, level.by = account.weight, self._books.divisors(account.weight)
         policy_of(level_above(level)).set_weight(level.name, account.weight)
-        self._tell(level, self._zero)
+        self._tell(level, self._books.nothing)
 
     # --- what happens -------------------------------------------------------------------------------------------
 
@@ -162,7 +159,7 @@ class LevelRanking:
         policy = policy_of(level_above(top))
         before = policy.key(top.name)
         if self.balances and framework.role.only is None:
-            self._count_balanced(framework, scale(unit, units))
+            self._count_balanced(framework, (*scale(unit, units), units))
         else:
             for name, level in ranked_above(framework):
                 if units >= 0:
@@ -176,13 +173,13 @@ class LevelRanking:
         if before == after:
             return
         if self.balances and framework.role.only is None:
-            self._count_balanced(framework, subtract(after, before))
+            self._count_balanced(framework, (*subtract(after, before), 0))
             return
         for name, level in ranked_above(framework):
             policy_of(level).release(name, before, 1)
             policy_of(level).charge(name, after, 1)
 
-    def _count_balanced(self, framework: Framework, held: Vector) -> None:
+    def _count_balanced(self, framework: Framework, held: Tally) -> None:
         framework.counted = add(framework.counted, held)
         change, part = held, part_of(framework.counted, self._books.equal_by)
         own = framework.role.own
@@ -190,12 +187,12 @@ class LevelRanking:
             part = part_of(framework.counted, own.by)
         for name, level in ranked_above(framework):
             if any(change):
-                policy_of(level).charge(name, change, 1)
+                _recount(level, name, change)
             balance = level.balance
             if balance is not None:
                 balance.held = add(balance.held, held)
                 balance.set_part(name, part)
-                change, part = self._recount(level), part_of(balance.parts, level.by)
+                change, part = self._count_again(level), part_of(balance.parts, level.by)
 
     def change_wish(self, framework: Framework, change: Vector, units: int) -> None:
         """The framework holds and wants ``change`` more in all, in ``units`` units more."""
@@ -322,7 +319,7 @@ class LevelRanking:
                 unit = framework.as_counted(shape.unit)
                 change = self._books.count_again(level, dominant_places(unit, self._books.capacity))
                 if any(change):
-                    policy_of(level_above(level)).charge(level.name, change, 1)
+                    _recount(level_above(level), level.name, change)
                     self._settle(level_above(level))
                     return False
         return True
@@ -364,9 +361,9 @@ class LevelRanking:
 
     def _split(self, account: RoleAccount) -> None:
         """The first role below this one comes: a level of its own for those, in which its frameworks stand as one."""
-        own, counted = account.own, self._books.counts(account.own)[0]
+        own, counted = account.own, self._books.counted(account.own)
         above = level_above(own)
-        by = divisors(self._books.capacity, own.weight)
+        by = self._books.divisors(own.weight)
         below = Level(own.name, own.weight, own.wish, own.excess, own.wish_units, above=above, by=by)
         above.members[below.name] = account.below = below
         own.name, own.weight, own.above = account.role + OWN, EQUAL, below
@@ -377,19 +374,19 @@ class LevelRanking:
             below.began = own.began
         self._note_plain(account)
         self._rank(below)
-        self._tell(below, subtract(self._books.counts(below)[0], counted))
+        self._tell(below, subtract(self._books.counted(below), counted))
 
     def _merge(self, account: RoleAccount) -> None:
         """The last role below this one has left: its frameworks stand for it as before."""
         own, below = account.own, level_below(account)
-        above, counted = level_above(below), self._books.counts(below)[0]
+        above, counted = level_above(below), self._books.counted(below)
         own.name, own.weight, own.by, own.above = below.name, below.weight, below.by, above
         own.began = below.began
         above.members[own.name] = own
         account.below = None
         self._pins.pop(below, None)
         self._note_plain(account)
-        self._tell(own, subtract(self._books.counts(own)[0], counted))
+        self._tell(own, subtract(self._books.counted(own), counted))
 
     def _note_plain(self, account: RoleAccount) -> None:
         account.only = None
@@ -410,18 +407,18 @@ class LevelRanking:
         del above.members[level.name]
         policy_of(above).remove(level.name)
         if above.balance is not None:
-            above.balance.set_part(level.name, self._zero)
+            above.balance.set_part(level.name, self._books.nothing)
             self._settle(above)
 
     def _rank_again(self, level: Level) -> None:
         """The level got its second framework, or lost its last but one."""
-        counted = self._books.counts(level)[0]
+        counted = self._books.counted(level)
         self._pins.pop(level, None)
         if is_ranked(level):
             self._rank(level)
         else:
             level.policy = level.balance = None
-        self._tell(level, subtract(self._books.counts(level)[0], counted))
+        self._tell(level, subtract(self._books.counted(level), counted))
 
     def _rank(self, level: Level) -> None:
         for framework in level.frameworks():
@@ -433,7 +430,7 @@ class LevelRanking:
         self._pins = {}
         levels = list(from_below(self.topmost))
         for level in reversed(levels):  # From the top, since a policy follows the one above it.
-            level.by = divisors(self._books.capacity, level.weight)
+            level.by = self._books.divisors(level.weight)
             level.balance = None
             level.policy = self._books.make(level) if level is self.topmost or is_ranked(level) else None
         for framework in self.topmost.frameworks():
@@ -447,7 +444,7 @@ class LevelRanking:
     def _fill_kept(self, level: Level) -> None:
         level.balance = self._books.fill(level, policy_of(level))
         if level.balance is not None:
-            self._recount(level)
+            self._count_again(level)
         self._sum_kept(level)
 
     def _sum_kept(self, level: Level) -> None:
@@ -467,7 +464,7 @@ class LevelRanking:
                     level.balance.claims[place] += by
         self._settle(framework.role.own)
 
-    def _recount(self, level: Level) -> Vector:
+    def _count_again(self, level: Level) -> Tally:
         """Let a level count for the least it may; gives the change."""
         self._pins.pop(level, None)
         return self._books.count_again(level, None)
@@ -475,17 +472,23 @@ class LevelRanking:
     def _settle(self, level: Level) -> None:
         """The same for the level and all above it, which are told."""
         for each in path(level):
-            change = self._recount(each) if each.balance is not None else self._zero
+            change = self._count_again(each) if each.balance is not None else self._books.nothing
             if any(change):
-                policy_of(level_above(each)).charge(each.name, change, 1)
+                _recount(level_above(each), each.name, change)
 
-    def _tell(self, level: Level, change: Vector) -> None:
+    def _tell(self, level: Level, change: Tally) -> None:
         """The level counts for ``change`` more above, and its part may have changed."""
         if not self.balances:
             return
         above = level_above(level)
         if any(change):
-            policy_of(above).charge(level.name, change, 1)
+            _recount(above, level.name, change)
         if above.balance is not None:
             above.balance.set_part(level.name, self._books.part(level))
-            self._tell(above, self._recount(above))
+            self._tell(above, self._count_again(above))
+
+
+def _recount(level: Level, name: str, change: Tally) -> None:
+    """Tell a level that one of its members counts for so much more."""
+    *amounts, units = change
+    policy_of(level).recount(name, tuple(amounts), units)

@@ -110,6 +110,10 @@ class AssetFairness(Policy):
         state.used = tuple(map(sub, state.used, unit if units == 1 else scale(unit, units)))
         self._ranking.rekey(state, state.prices.sum(state.used))
 
+    def recount(self, account: str, change: Vector, units: int) -> None:  # noqa: ARG002 - shares count
+        """The account counts for so much more, or less."""
+        self.charge(account, change, 1)
+
     def begin_waiting(self, account: str) -> None:
         """Without effect: shares do not depend on who waited first."""
 

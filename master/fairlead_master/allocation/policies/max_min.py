@@ -27,6 +27,8 @@ class UnitFairness(Policy):
     """The policy ``max-min``. See the module's docstring for its key."""
 
     name = "max-min"
+    balances = True
+    counts_units = True
 
     def __init__(self) -> None:
         self._ranking = Ranking()
@@ -63,6 +65,10 @@ class UnitFairness(Policy):
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units``."""
         self.charge(account, unit, -units)
+
+    def recount(self, account: str, change: Vector, units: int) -> None:
+        """The account counts for so much more, or less."""
+        self.charge(account, change, units)
 
     def begin_waiting(self, account: str) -> None:
         """Without effect: units held do not depend on who waited first."""

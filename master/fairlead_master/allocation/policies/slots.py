@@ -20,6 +20,9 @@ SLOTS_MAX: Final = 1_000
 class SlotFairness(UnitFairness):
     """The policy ``slots:K``. See the module's docstring for its key."""
 
+    balances = False
+    """Slots are one resource, of which every unit takes one: members of a group never complement each other."""
+
     def __init__(self, slots_per_agent: int) -> None:
         super().__init__()
         self.name = f"slots:{slots_per_agent}"
