@@ -7,6 +7,7 @@ and not only close; and with them the order of every unit served.
 
 from collections import defaultdict
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 from hypothesis import settings as hypothesis_settings
@@ -15,7 +16,7 @@ from hypothesis.stateful import initialize, rule
 
 from fairlead_master.allocation.settings import DEMANDS
 from fairlead_master.solvers.bottleneck_groups import GOALS, Group, levels
-from fairlead_proto.resources import Vector, add, scale
+from fairlead_proto.resources import Vector, add, scale, sum_vectors
 from tests.allocation.reference import Reference
 from tests.allocation.test_against_reference import KINDS, AllocatorHistory
 
@@ -31,6 +32,29 @@ class Wish(NamedTuple):
 
 class WishingReference(Reference):
     def wish(self, name: str) -> Wish:
+        """Of a group: what its members wish for, each up to the whole cluster."""
+        weight, members = self.weight(name).default, self.level_of(name)
+        if name in self.frameworks or (len(members) == 1 and members[0] in self.frameworks):
+            return self.wish_of_frameworks(name)
+        wishes = [self.bounded(self.wish(member)) for member in members]
+        units = sum(wish.units for wish in wishes)
+        return Wish(sum_vectors((wish.vector for wish in wishes), self.zero), units, weight)
+
+    def bounded(self, wish: Wish) -> Wish:
+        most = max(
+            (
+                Fraction(want, total)
+                for want, total in zip(wish.vector, self.counted_capacity, strict=True)
+                if total
+            ),
+            default=Fraction(0),
+        )
+        if most <= 1:
+            return wish
+        vector = tuple(int(want / most) for want in wish.vector)
+        return Wish(vector, max(1, int(wish.units / most)), wish.weight)
+
+    def wish_of_frameworks(self, name: str) -> Wish:
         members = self.members(name)
         vector, units = self.charged(members), self.units(members)
         for framework_id in members:

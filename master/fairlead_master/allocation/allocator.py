@@ -454,12 +454,16 @@ class Allocator:
                     return False
                 continue
             shape = demand.shape
-            if must_confirm and framework.role.only is None and not hierarchy.confirm(framework, shape):
-                continue
-            index = search.place(shape)
+            # Groups are confirmed for a unit that fits: for another class of a member they may count for less.
+            is_confirmed = not must_confirm or framework.role.only is not None
+            index = search.place(shape, takes=is_confirmed)
             if index < 0:  # The shape is parked now, and the next class of its framework is looked at.
                 hierarchy.unpin(shape)
                 continue
+            if not is_confirmed:
+                if not hierarchy.confirm(framework, shape):
+                    continue
+                index = search.place(shape)
             demands.granted(framework, demand)
             before, after = hierarchy.serve(framework, shape.unit)
             steps.append((framework, demand, index, before, after))

@@ -17,6 +17,7 @@ from fairlead_master.allocation.balance import (
     tally_divisors,
 )
 from fairlead_master.allocation.level_paths import is_ranked, policy_of
+from fairlead_master.allocation.level_wishes import wish_of
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.policies.drf import Divisors, dominant_share
 from fairlead_proto.resources import ResourceKinds, Vector, sum_vectors
@@ -174,7 +175,7 @@ def counted_by(member: "Level | Framework") -> Tally:
     return member.counted
 
 
-def check_sums(level: Level, topmost: Level, zero: Vector) -> None:
+def check_sums(level: Level, topmost: Level, capacity: Vector) -> None:
     """Raise AssertionError unless a level's counts and sums are those of its members."""
     policy = policy_of(topmost)
     members = level.members.values()
@@ -183,10 +184,8 @@ def check_sums(level: Level, topmost: Level, zero: Vector) -> None:
     is_single = level is not topmost and not is_ranked(level)
     assert (level.policy is None) == is_single, f"{level.name}: ranked for nothing, or not ranked"
     if policy.follows_wishes and level is not topmost:
-        wish = sum_vectors((m.wish for m in members), zero)
-        assert level.wish == wish, f"{level.name}: wish {level.wish} kept, {wish} recomputed"
-        units = sum(m.wish_units for m in members)
-        assert level.wish_units == units, f"{level.name}: {level.wish_units} units kept, not {units}"
+        kept, wish = (level.wish, level.wish_units), wish_of(level, capacity)
+        assert kept == wish, f"{level.name}: wish {kept} kept, {wish} recomputed"
     if policy.follows_use and level is not topmost:
-        excess = sum_vectors((m.excess for m in members), zero)
+        excess = sum_vectors((m.excess for m in members), (0,) * len(capacity))
         assert level.excess == excess, f"{level.name}: excess {level.excess} kept, {excess} recomputed"

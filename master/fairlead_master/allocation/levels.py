@@ -17,6 +17,7 @@ first any more, and the next round tells. The order is the same as if all had be
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from fairlead_master.allocation import level_wishes
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import Tally, dominant_places, part_of
@@ -51,6 +52,8 @@ class LevelRanking:
         self._pins: dict[Level, tuple[Shape, Factors]] = {}
         """Levels that count for what a unit of this shape makes them count for, given to a framework of these factors."""
         self.topmost = Level("", EQUAL, self._zero, self._zero)
+        self._ranked: dict[Level, None] = {self.topmost: None}
+        """Levels with a policy. The topmost comes first, and each level before those made below it later."""
         self._adopt(self._books.parse())
 
     def _adopt(self, policy: Policy) -> None:
@@ -78,9 +81,11 @@ class LevelRanking:
             self._rank_all()
             self._adopt(policy_of(self.topmost))
             return
-        for level in from_below(self.topmost):
-            if level.policy is not None:
-                level.policy.set_capacity(capacity, slots)
+        for level in self._ranked:
+            policy_of(level).set_capacity(capacity, slots)
+        if len(self._plain) < len(self.topmost.members):
+            for level in from_below(self.topmost):
+                self._tell_wish(level)
 
     def add_role(self, role: Role, weight: Weight, parent: RoleAccount | None) -> RoleAccount:
         """A new role without frameworks, below ``parent``."""
@@ -196,18 +201,10 @@ class LevelRanking:
 
     def change_wish(self, framework: Framework, change: Vector, units: int) -> None:
         """The framework holds and wants ``change`` more in all, in ``units`` units more."""
+        before = (framework.wish, framework.wish_units)
         framework.wish = add(framework.wish, change)
         framework.wish_units += units
-        own = framework.role.own
-        if own.policy is not None:
-            own.policy.set_wish_units(framework.framework_id, framework.wish_units)
-            own.policy.set_wish(framework.framework_id, framework.wish)
-        for level in path(own):
-            level.wish = add(level.wish, change)
-            level.wish_units += units
-            policy = policy_of(level_above(level))
-            policy.set_wish_units(level.name, level.wish_units)
-            policy.set_wish(level.name, level.wish)
+        level_wishes.tell(framework, framework.role.own, before, self._books.capacity)
 
     def observe(self, framework: Framework, change: Vector) -> None:
         """The framework's tasks use ``change`` more than when they were measured before."""
@@ -218,12 +215,16 @@ class LevelRanking:
             level.excess = add(level.excess, change)
             policy_of(level_above(level)).observe(level.name, level.excess)
 
+    def _tell_wish(self, level: Level) -> None:
+        """Members of the level came or went, so that it may pass on another wish."""
+        if self.policy.follows_wishes:
+            level_wishes.tell_anew(level, self._books.capacity)
+
     def advance(self, now_ms: int) -> None:
         """It is ``now_ms``."""
         self._books.now_ms = now_ms
-        for level in from_below(self.topmost):
-            if level.policy is not None:
-                level.policy.advance(now_ms)
+        for level in self._ranked:
+            policy_of(level).advance(now_ms)
 
     def begin_waiting(self, framework: Framework) -> None:
         """The framework wants something; its number in the queue is ``framework.began``."""
@@ -353,7 +354,10 @@ class LevelRanking:
         """
         assert not self._pins, "a level is pinned between two cycles"
         for level in from_below(self.topmost):
-            check_sums(level, self.topmost, self._zero)
+            check_sums(level, self.topmost, self._books.capacity)
+            assert (level in self._ranked) == (level.policy is not None), (
+                f"{level.name}: told of time, or not"
+            )
             if level.policy is not None and not self.policy.remembers:
                 self._books.check(level, level.policy)
 
@@ -375,6 +379,7 @@ class LevelRanking:
         self._note_plain(account)
         self._rank(below)
         self._tell(below, subtract(self._books.counted(below), counted))
+        self._tell_wish(below)
 
     def _merge(self, account: RoleAccount) -> None:
         """The last role below this one has left: its frameworks stand for it as before."""
@@ -385,8 +390,11 @@ class LevelRanking:
         above.members[own.name] = own
         account.below = None
         self._pins.pop(below, None)
+        self._ranked.pop(below, None)
         self._note_plain(account)
         self._tell(own, subtract(self._books.counted(own), counted))
+        if self.policy.follows_wishes:
+            level_wishes.tell(own, above, (below.wish, below.wish_units), self._books.capacity)
 
     def _note_plain(self, account: RoleAccount) -> None:
         account.only = None
@@ -418,12 +426,15 @@ class LevelRanking:
             self._rank(level)
         else:
             level.policy = level.balance = None
+            self._ranked.pop(level, None)
         self._tell(level, subtract(self._books.counted(level), counted))
+        self._tell_wish(level)
 
     def _rank(self, level: Level) -> None:
         for framework in level.frameworks():
             self._books.note(framework)
         level.policy = self._books.make(level)
+        self._ranked[level] = None
         self._fill_kept(level)
 
     def _rank_all(self) -> None:
@@ -435,23 +446,17 @@ class LevelRanking:
             level.policy = self._books.make(level) if level is self.topmost or is_ranked(level) else None
         for framework in self.topmost.frameworks():
             self._books.note(framework)
+        self._ranked = {level: None for level in levels if level.policy is not None}
         for level in levels:
+            level.wish, level.wish_units = level_wishes.wish_of(level, self._books.capacity)
+            level.excess = sum_vectors((m.excess for m in level.members.values()), self._zero)
             if level.policy is not None:
                 self._fill_kept(level)
-            else:
-                self._sum_kept(level)
 
     def _fill_kept(self, level: Level) -> None:
         level.balance = self._books.fill(level, policy_of(level))
         if level.balance is not None:
             self._count_again(level)
-        self._sum_kept(level)
-
-    def _sum_kept(self, level: Level) -> None:
-        members = level.members.values()
-        level.wish = sum_vectors((m.wish for m in members), self._zero)
-        level.wish_units = sum(m.wish_units for m in members)
-        level.excess = sum_vectors((m.excess for m in members), self._zero)
 
     # --- what a level counts for --------------------------------------------------------------------------------
 

@@ -244,8 +244,8 @@ class AgentSearch:
         self._floor = []
         return woken
 
-    def place(self, shape: Shape) -> int:
-        """Take room for one unit on the best agent and give its index; -1 if it fits nowhere, which parks the shape."""
+    def place(self, shape: Shape, *, takes: bool = True) -> int:
+        """Take room for one unit on the best agent, or only look; its index, or -1 if none fits, which parks the shape."""
         if shape.stamp != self._stamp or not self.rule.falls or shape.scale != self._scale:
             self._rescore(shape)
         window = shape.window
@@ -269,7 +269,8 @@ class AgentSearch:
             else:
                 if now == negated:
                     self._counters.agents_examined += examined
-                    self._take_first(shape, index)
+                    if takes:
+                        self._take_first(shape, index)
                     return index
                 heapreplace(window, (now, index))
         self._counters.agents_examined += examined
