@@ -27,7 +27,7 @@ from fairlead_master.allocation.api import (
 from fairlead_master.allocation.decision_log import DecisionLog
 from fairlead_master.allocation.demands import DemandBoard
 from fairlead_master.allocation.explain import Diagnosis, Scene, diagnose
-from fairlead_master.allocation.feasibility import find_infeasibility
+from fairlead_master.allocation.feasibility import find_infeasibility, worth_waiting_for
 from fairlead_master.allocation.hierarchy import Hierarchy
 from fairlead_master.allocation.measured import UseEstimate
 from fairlead_master.allocation.policies import names
@@ -447,7 +447,7 @@ class Allocator:
             assert framework is not None, "a class is wanted and might fit, but every framework sleeps"
             demand = demands.next_of(framework)
             if demand is None:
-                head = self._freezing(framework) if freezes else None
+                head = worth_waiting_for(framework, self._agents.values()) if freezes else None
                 if head is None:
                     demands.put_to_sleep(framework)
                 elif not must_confirm or hierarchy.confirm(framework, head.shape):
@@ -468,22 +468,6 @@ class Allocator:
             before, after = hierarchy.serve(framework, shape.unit)
             steps.append((framework, demand, index, before, after))
         return True
-
-    def _freezing(self, framework: Framework) -> Demand | None:
-        """For which class the cycle stops when its framework is first and finds no agent; None if it goes on.
-
-        It does not stop for what no active agent could ever hold, which would stop it for good, nor for a class whose
-        framework declines agents, which would let one framework stop all others.
-        """
-        for demand in framework.demands.values():
-            if demand.wants and not demand.declined and self._could_hold(demand):
-                return demand
-        return None
-
-    def _could_hold(self, demand: Demand) -> bool:
-        """Whether some active agent could hold a unit if it were empty."""
-        unit, constraints = demand.shape.key
-        return any(agent.could_hold(unit, constraints) for agent in self._agents.values())
 
     def _serve_reservations(self) -> None:
         """Units that were passed over too long come before all others once they fit where an agent is kept for them."""

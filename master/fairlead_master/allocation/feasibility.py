@@ -1,7 +1,8 @@
 """Whether a unit could ever run on the agents there are, and if not, how far the best of them is from it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent
 from fairlead_master.allocation.api import Infeasibility
 from fairlead_proto.resources import Vector, fits, missing
@@ -41,3 +42,19 @@ def find_infeasibility(
         best_total=best.total if best is not None else None,
         missing=missing(unit, best.total) if best is not None else unit,
     )
+
+
+def worth_waiting_for(framework: Framework, agents: Collection[Agent]) -> Demand | None:
+    """The class for which all others wait, where the head freezes, if its framework is first and finds no agent; or None.
+
+    Nobody waits for what no active agent could ever hold, which would stop the cluster for good, nor for a class
+    whose framework declines agents, which would let one framework stop all others.
+    """
+    for demand in framework.demands.values():
+        if (
+            demand.wants
+            and not demand.declined
+            and any(agent.could_hold(*demand.shape.key) for agent in agents)
+        ):
+            return demand
+    return None
