@@ -136,7 +136,7 @@ def _judge(problem: Any, tasks: Any, *, is_whole: bool, as_json: bool, plot: Pat
         print_json(verdict_json(verdict, is_discrete=is_whole))
     else:
         print_report(found)
-        print_verdict(verdict)
+        print_verdict(verdict, problem)
     return 0 if verdict.is_fair else _EXIT_UNFAIR
 
 

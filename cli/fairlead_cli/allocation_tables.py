@@ -54,8 +54,12 @@ def print_remarks(report: Report) -> None:
         _print_complaints(verify(report.problem, solution.tasks, whole_tasks=report.is_discrete))
 
 
-def print_verdict(verdict: Verdict) -> None:
+def print_verdict(verdict: Verdict, problem: Problem) -> None:
     """Print what can be said against an allocation."""
+    if not problem.is_one_pool:
+        print(
+            "\nMachines of different kinds are taken as one pool here: that they hold the tasks is not checked."
+        )
     if verdict.overdrawn:
         print(f"\nNot possible: more is given than there is of {', '.join(verdict.overdrawn)}.")
     if verdict.overserved:

@@ -326,6 +326,16 @@ def test_what_is_impossible_or_not_wanted_is_said(invoke: Invoke, write: Any) ->
     assert "Not efficient: at nobody's cost more could be given to A." in idle.out
 
 
+def test_that_machines_are_not_looked_at_is_said(invoke: Invoke, write: Any) -> None:
+    nodes = [{"count": 1, "cpus": 8, "mem": 2}, {"count": 1, "cpus": 1, "mem": 16}]
+    allocation = write({"tasks": {"A": 45 / 11, "B": 18 / 11}}, "allocation.json")
+
+    outcome = invoke("allocate", write({"nodes": nodes, "users": [A, B]}), "--verify", allocation)
+
+    assert outcome.code == 0
+    assert "Machines of different kinds are taken as one pool here" in outcome.out
+
+
 def test_whole_tasks_are_verified_as_such(invoke: Invoke, write: Any) -> None:
     """<3, 2> leaves 4 GB of memory that no whole task can use; split tasks could."""
     problem = write(DRF_EXAMPLE)
