@@ -352,14 +352,35 @@ def test_what_is_held_in_other_proportions_than_wished_for_counts_at_its_price()
     assert policy.first() == "b"
 
 
-def test_frameworks_of_a_role_have_a_market_of_their_own() -> None:
-    """Equal weights within the role, whatever others pay; the role as a whole has its half."""
+def test_frameworks_of_a_role_are_ranked_at_the_prices_of_the_whole_cluster() -> None:
+    """What the two want together would fit on an empty cluster, so that nothing would have a price among them alone.
+
+    But CPUs are scarce and memory is not, so that tasks of equal CPUs cost the same.
+    """
     allocator = an_allocator(policy="pf")
-    add_agent(allocator, "host", (1_200, 0, 0, 0))
-    for name in ("x", "y", "z"):
-        add_framework(allocator, name, (10, 0, 0, 0), ENDLESS, role="eng")
-    add_framework(allocator, "alone", (10, 0, 0, 0), ENDLESS)
+    add_agent(allocator, "host", (1_000, 10_000, 0, 0))
+    add_framework(allocator, "others", (10, 0, 0, 0), ENDLESS)
+    add_framework(allocator, "much memory", (10, 90, 0, 0), 40, role="eng")
+    add_framework(allocator, "no memory", (10, 0, 0, 0), 40, role="eng")
 
     allocator.cycle(0)
 
-    assert Counter(step[0] for step in allocator.last_steps()) == {"x": 20, "y": 20, "z": 20, "alone": 60}
+    assert Counter(served(allocator)) == {"others": 50, "much memory": 25, "no memory": 25}
+    allocator.check()
+
+
+def test_levels_below_take_over_prices_when_they_move() -> None:
+    above, below = a_policy("pf", (1_000, 1_000)), a_policy("pf", (1_000, 1_000))
+    below.follow(above)
+    present(above, "role", (10, 1))
+    present(below, "cpus", (10, 0))
+    present(below, "mem", (0, 10))
+    below.charge("cpus", (10, 0), 1)
+    below.charge("mem", (0, 10), 2)
+    assert (above.first(), below.first()) == ("role", "mem")
+
+    present(above, "a hundred others", (0, 10), weight=100.0)
+
+    assert below.key("cpus") < below.key("mem")
+    assert (above.first(), below.first()) == ("role", "cpus")
+    assert below.prices() == above.prices()

@@ -18,6 +18,9 @@ what it leaves. An account that wants several kinds of unit is taken to want the
 them: the paper's jobs have one kind. What it holds may then have other proportions than what it wishes for, and its key is
 made from what it holds. Under ``alpha-tasks`` a_i is the mean of these tasks, wished for and held.
 
+In a tree of roles there is one market, that of the topmost level. Below it accounts are ranked at its prices, each level by
+its own weights: a market of a level's own would be about capacity that others hold.
+
 Resources of zero capacity are skipped; constraints, and whether a unit fits on any agent, are not looked at. A resource
 that is not scarce has price 0; keys count a price of at least 1e-9 of all prices for it, so that those who
 need only such resources are told apart by what they hold. Equal keys go to the account that was added earlier; keys that
@@ -30,8 +33,9 @@ population are collected and applied in one batch by the next decision: rank-one
 the directions. When prices have not moved for a second they are made exact.
 """
 
+from collections.abc import Sequence
 from math import nan
-from operator import add
+from operator import add, mul
 from typing import Final, Self
 
 from fairlead_master.allocation.api import AllocationError, Policy, Prices, Weight
@@ -45,8 +49,8 @@ from fairlead_master.allocation.multipliers.classes import (
 )
 from fairlead_master.allocation.multipliers.dual import PRICE_FLOOR
 from fairlead_master.allocation.multipliers.market import Market
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
-from fairlead_master.allocation.policies.tournament import Contender, Tournament
+from fairlead_master.allocation.policies.holdings import Account, Queue
+from fairlead_master.allocation.policies.tournament import Tournament
 from fairlead_proto.resources import Vector, scale
 
 QUIET_MS: Final = 1_000
@@ -81,57 +85,6 @@ def parse(word: str, argument: str) -> "AlphaFairness":
     return AlphaFairness(f"{word}:{argument}", AlphaRule(exponent, counts_tasks=word == "alpha-tasks"))
 
 
-class _Queue(Contender):
-    """Accounts that hold multiples of one direction, the one with the fewest for its entitlement first."""
-
-    __slots__ = ("count", "direction", "factor", "head", "kind", "ranking")
-
-    def __init__(self, direction: Direction, kind: DemandClass) -> None:
-        super().__init__()
-        self.direction = direction
-        self.kind = kind
-        """The market's class of the direction, or one of our own if nobody in the market has that direction."""
-        self.factor = 0.0
-        self.ranking = Ranking()
-        self.head: Ranked | None = None
-        """The first of those that take part."""
-        self.count = 0
-        """Accounts, those that rest included."""
-
-
-class _Account(Ranked):
-    """``key`` of the ranking is the user part: multiples of the queue's direction over the entitlement."""
-
-    __slots__ = (
-        "direction",
-        "multiples",
-        "queue",
-        "step",
-        "unit",
-        "units",
-        "used",
-        "weight",
-        "wish",
-        "wish_units",
-    )
-
-    def __init__(self, name: str, weight: Weight, used: Vector, units: int) -> None:
-        super().__init__(name, 0.0)
-        self.weight = weight
-        self.used = used
-        self.units = units
-        self.wish: Vector = (0,) * len(used)
-        self.wish_units = 0
-        self.direction: Direction | None = None
-        """Of the last wish that was not zero."""
-        self.queue: _Queue | None = None
-        self.multiples = 0
-        self.unit: Vector | None = None
-        """The last unit that was charged, if what the account held stayed in its queue's direction."""
-        self.step = 0
-        """How many multiples of the direction that unit is."""
-
-
 class AlphaFairness(Policy):
     """The policies ``alpha:A`` and ``alpha-tasks:A``, and as ``pf`` and ``ceei`` those with A = 1."""
 
@@ -144,13 +97,13 @@ class AlphaFairness(Policy):
         self.tournament = Tournament()
         self._rule = rule
         self._capacity: Vector = ()
-        self._accounts: dict[str, _Account] = {}
-        self._queues: dict[Direction, _Queue] = {}
-        self._own: dict[str, _Queue] = {}
+        self._accounts: dict[str, Account] = {}
+        self._queues: dict[Direction, Queue] = {}
+        self._own: dict[str, Queue] = {}
         """Of accounts that hold other proportions than they wish for; nobody else joins them."""
-        self._changed: dict[str, _Account] = {}
+        self._changed: dict[str, Account] = {}
         """Whose part in the market is to be looked at again."""
-        self._is_stale = False
+        self.is_stale = False
         """Whether somebody's part is to be looked at again."""
         self._is_rescaled = False
         """Whether the capacity has changed since keys were made."""
@@ -162,7 +115,18 @@ class AlphaFairness(Policy):
         self._moved_ms = 0
         """When prices were last brought up to date and had moved."""
         self._afresh: Self | None = None
+        self.root = self
+        """The policy whose prices these are: that of the topmost level."""
+        self.repriced = 0
+        """How often keys were made from new prices; below the topmost level, of ``root`` when its prices were taken over."""
         self.first = self._first
+
+    def follow(self, above: Policy) -> None:
+        """Prices are those of the topmost level: money is worth the same to all, whoever they have it from."""
+        assert isinstance(above, AlphaFairness), f"{self.name} was told to follow {above.name}"
+        self.root = above.root
+        self.repriced = -1
+        self.first = self._first_below
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:  # noqa: ARG002 - the interface of all policies
         """Every row of the market changes, so this is O(K)."""
@@ -171,6 +135,8 @@ class AlphaFairness(Policy):
         for queue in self._all_queues():
             queue.kind = self.market.classes.get(queue.direction) or self.market.make_class(queue.direction)
         self._is_rescaled = True
+        if self.root is not self:
+            self.repriced = -1
         self._note_change()
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:
@@ -179,7 +145,7 @@ class AlphaFairness(Policy):
             self.set_capacity((0,) * len(charged), 0)
         self._arrivals += 1
         self._afresh = None
-        self._accounts[account] = state = _Account(account, weight, charged, units)
+        self._accounts[account] = state = Account(account, weight, charged, units)
         state.arrival = self._arrivals
         self._seat(state)
         if any(charged):
@@ -259,22 +225,34 @@ class AlphaFairness(Policy):
         market made for it. Otherwise when somebody looked would decide how changes are batched, and a recording could
         not be replayed.
         """
-        if self._is_stale:
+        if self.root is not self:
+            return self._key_below(self._accounts[account])
+        if self.is_stale:
             return self._made_afresh().key(account)
         state = self._accounts[account]
         return state.queue.factor * state.key if state.queue is not None else 0.0
 
+    def _key_below(self, state: Account) -> float:
+        assert state.queue is not None, f"{state.name} is in no queue"
+        return self._factor(state.queue.kind, self.root.market_in_force().tracker.nu) * state.key
+
     def prices(self) -> Prices:
         """The multipliers, in units of weight if alpha is 1, and how far they are from the exact ones. Costs O(n)."""
-        market = self._made_afresh().market if self._is_stale else self.market
+        market = self.root.market_in_force()
         certificate = market.certificate()
         return Prices(market.prices(), certificate.overload, certificate.slackness)
+
+    def market_in_force(self) -> Market:
+        """The market that answers questions now: one made for them while changes wait for the next decision."""
+        return self._made_afresh().market if self.is_stale else self.market
 
     def advance(self, now_ms: int) -> None:
         """Make prices exact if they have not moved for ``QUIET_MS``, or have waited for a decision for so long."""
         self._now_ms = now_ms
+        if self.root is not self:
+            return
         has_settled = not self._is_exact and now_ms - self._moved_ms >= QUIET_MS
-        if has_settled or (self._is_stale and now_ms - self._told_ms >= QUIET_MS):
+        if has_settled or (self.is_stale and now_ms - self._told_ms >= QUIET_MS):
             self.polish()
 
     def polish(self) -> None:
@@ -283,7 +261,7 @@ class AlphaFairness(Policy):
         if self.market.polish() or self._is_rescaled:
             self._moved_ms = self._now_ms
             self._reprice()
-        self._is_stale, self._is_exact = False, True
+        self.is_stale, self._is_exact = False, True
 
     def agree_with(self, other: Policy) -> None:
         """Take over the other's prices, which depend on its history within their tolerance.
@@ -291,6 +269,8 @@ class AlphaFairness(Policy):
         Raises:
             AssertionError: they are not the prices of this population, by more than the tolerance.
         """
+        if self.root is not self:
+            return
         self._enter_market()
         prices = other.prices()
         assert prices is not None, f"{other.name} has no prices"
@@ -299,19 +279,32 @@ class AlphaFairness(Policy):
         assert certificate.overload <= PRICE_TOLERANCE, f"prices {prices}: {certificate}"
         assert certificate.slackness <= PRICE_TOLERANCE, f"prices {prices}: {certificate}"
         self._reprice()
-        self._is_stale = False
+        self.is_stale = False
 
     def _first(self) -> str | None:
-        if self._is_stale:
-            self._settle()
+        if self.is_stale:
+            self.settle()
+        return self._head()
+
+    def _first_below(self) -> str | None:
+        root = self.root
+        if root.is_stale:
+            root.settle()
+        if self.repriced != root.repriced:
+            self.market.adopt(root.market.prices())
+            self._reprice()
+            self.repriced = root.repriced
+        return self._head()
+
+    def _head(self) -> str | None:
         queue = self.tournament.first()
         if queue is None:
             return None
-        assert isinstance(queue, _Queue)
+        assert isinstance(queue, Queue)
         assert queue.head is not None, "a queue without anyone who takes part came first"
         return queue.head.name
 
-    def _take(self, state: _Account, unit: Vector, units: int) -> _Queue:
+    def _take(self, state: Account, unit: Vector, units: int) -> Queue:
         """``units`` more of ``unit`` for the account, or fewer; gives its queue after that."""
         queue = state.queue
         assert queue is not None, f"{state.name} is in no queue"
@@ -326,7 +319,7 @@ class AlphaFairness(Policy):
             self._show(queue)
         return queue
 
-    def _take_another(self, state: _Account, unit: Vector) -> _Queue:
+    def _take_another(self, state: Account, unit: Vector) -> Queue:
         """What the account holds may have another direction now."""
         queue = self._seat(state)
         state.unit = None
@@ -336,7 +329,7 @@ class AlphaFairness(Policy):
                 state.unit, state.step = unit, step
         return queue
 
-    def _seat(self, state: _Account) -> _Queue:
+    def _seat(self, state: Account) -> Queue:
         """Put the account into the queue of what it holds."""
         direction, multiples = self._place_of(state)
         queue = self._queues.get(direction) if direction is not None else self._own.get(state.name)
@@ -345,7 +338,7 @@ class AlphaFairness(Policy):
             if queue is not None and queue.direction != direction:
                 queue.direction = direction
                 queue.kind = self.market.make_class(direction)
-                queue.factor = self._factor(queue.kind)
+                queue.factor = self._factor(queue.kind, self.market.tracker.nu)
         if queue is None or queue is not state.queue:
             takes_part = state.entry is not None
             self._leave_queue(state)
@@ -361,7 +354,7 @@ class AlphaFairness(Policy):
         self._show(queue)
         return queue
 
-    def _place_of(self, state: _Account) -> tuple[Direction | None, int]:
+    def _place_of(self, state: Account) -> tuple[Direction | None, int]:
         """The direction of what the account holds and how many multiples of it; None for a direction of its own."""
         nothing: Direction = ((0,) * len(state.used), 1)
         if self._rule.counts_tasks:
@@ -371,10 +364,10 @@ class AlphaFairness(Policy):
         multiples = multiples_of(state.used, state.direction[0])
         return (None, 1) if multiples is None else (state.direction, multiples)
 
-    def _open_queue(self, state: _Account, direction: Direction) -> _Queue:
+    def _open_queue(self, state: Account, direction: Direction) -> Queue:
         kind = self.market.classes.get(direction) or self.market.make_class(direction)
-        queue = _Queue(direction, kind)
-        queue.factor = self._factor(kind)
+        queue = Queue(direction, kind)
+        queue.factor = self._factor(kind, self.market.tracker.nu)
         shared, _ = self._place_of(state)
         if shared is None:
             self._own[state.name] = queue
@@ -382,7 +375,7 @@ class AlphaFairness(Policy):
             self._queues[direction] = queue
         return queue
 
-    def _leave_queue(self, state: _Account) -> None:
+    def _leave_queue(self, state: Account) -> None:
         queue = state.queue
         if queue is None:
             return
@@ -393,7 +386,7 @@ class AlphaFairness(Policy):
         if not queue.count and self._own.pop(state.name, None) is None:
             del self._queues[queue.direction]
 
-    def _show(self, queue: _Queue) -> None:
+    def _show(self, queue: Queue) -> None:
         """Let the tournament know who is first in the queue, and with what key."""
         queue.head = head = queue.ranking.head()
         if head is None:
@@ -401,17 +394,17 @@ class AlphaFairness(Policy):
         else:
             self.tournament.enter(queue, queue.factor * head.key, head.arrival)
 
-    def _factor(self, kind: DemandClass) -> float:
-        nu = self.market.tracker.nu
+    def _factor(self, kind: DemandClass, nu: Sequence[float]) -> float:
         floor = PRICE_FLOOR * (sum(nu) or 1.0) * kind.total
-        return kind.factor if kind.cost >= floor else self._rule.factor(kind.gain, floor)
+        return self._rule.factor(kind.gain, max(sum(map(mul, kind.row, nu)), floor))
 
-    def _touch(self, state: _Account) -> None:
-        self._changed[state.name] = state
-        self._note_change()
+    def _touch(self, state: Account) -> None:
+        if self.root is self:
+            self._changed[state.name] = state
+            self._note_change()
 
     def _note_change(self) -> None:
-        self._is_stale = True
+        self.is_stale = True
         self._told_ms = self._now_ms
         self._afresh = None
 
@@ -421,7 +414,7 @@ class AlphaFairness(Policy):
             self._enter(state)
         self._changed.clear()
 
-    def _enter(self, state: _Account) -> None:
+    def _enter(self, state: Account) -> None:
         market, wish = self.market, state.wish
         if not any(wish):
             market.drop(state.name)
@@ -437,14 +430,14 @@ class AlphaFairness(Policy):
         if queue is not None:
             queue.kind = market.classes.get(direction, queue.kind)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Bring prices up to date, and all keys with them if they moved."""
         self._enter_market()
         if self.market.settle() or self._is_rescaled:
             self._is_exact = False
             self._moved_ms = self._now_ms
             self._reprice()
-        self._is_stale = False
+        self.is_stale = False
 
     def _reprice(self) -> None:
         """The factor of every direction, and the tournament between them."""
@@ -461,10 +454,11 @@ class AlphaFairness(Policy):
             if head is not None:
                 entries.append((factor * head.key, head.arrival, queue))
         self.tournament.replay(entries)
+        self.repriced += 1
         self._is_rescaled = False
         self._afresh = None
 
-    def _all_queues(self) -> list[_Queue]:
+    def _all_queues(self) -> list[Queue]:
         return [*self._queues.values(), *self._own.values()]
 
     def _made_afresh(self) -> Self:
