@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fairlead_master.allocation import invariants, placement
-from fairlead_master.allocation.accounts import Demand, Framework
+from fairlead_master.allocation.accounts import Framework
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import (
     AgentBooks,
