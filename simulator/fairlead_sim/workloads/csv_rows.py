@@ -114,6 +114,40 @@ def read_lines(path: Path) -> Generator[str, None, None]:
         raise bad_place(path, 0, "", "a file that can be read", error.strerror or str(error)) from None
 
 
+def read_fields(
+    path: Path,
+    names: Sequence[str],
+    *,
+    separator: str | None,
+    comment: str | None = None,
+    may_have_more: bool = False,
+) -> Iterator[Row]:
+    """The rows of a file without header or quotes. Blank lines and comments are passed over.
+
+    Args:
+        path: As for ``read_rows``.
+        names: The columns, in their order.
+        separator: Between two fields; None is any blanks.
+        comment: Lines that begin with it are comments; None: there are none.
+        may_have_more: Whether fields beyond the names are passed over rather than refused.
+
+    Raises:
+        TraceError: as for ``read_rows``.
+    """
+    with contextlib.closing(read_lines(path)) as lines:
+        for number, line in enumerate(lines, 1):
+            text = line.strip() if separator is None else line.rstrip("\r\n")
+            if not text.strip() or (comment is not None and text.startswith(comment)):
+                continue
+            fields = text.split(separator)
+            if len(fields) < len(names) or (len(fields) > len(names) and not may_have_more):
+                least = "at least " if may_have_more else ""
+                raise bad_place(
+                    path, number, "", f"{least}{len(names)} fields ({', '.join(names)})", f"{len(fields)}"
+                )
+            yield Row(path, number, dict(zip(names, fields, strict=False)))
+
+
 def _rows(
     path: Path, lines: Iterator[str], required: Sequence[str], names: Sequence[str] | None, delimiter: str
 ) -> Iterator[Row]:
@@ -122,7 +156,11 @@ def _rows(
         columns = list(names) if names is not None else _header(path, next(reader, None), required)
         for cells in reader:
             if cells:
-                yield Row(path, reader.line_num, _named(path, reader.line_num, columns, cells))
+                if len(cells) != len(columns):
+                    where = "as in the header" if names is None else f"({', '.join(columns)})"
+                    expected = f"{len(columns)} cells {where}"
+                    raise bad_place(path, reader.line_num, "", expected, f"{len(cells)}")
+                yield Row(path, reader.line_num, dict(zip(columns, cells, strict=True)))
     except csv.Error as error:
         raise bad_place(
             path, reader.line_num, "", "comma-separated values", f"a line that is not: {error}"
@@ -173,9 +211,3 @@ def _header(path: Path, names: list[str] | None, required: Sequence[str]) -> lis
     if len(set(names)) != len(names):
         raise bad_place(path, 1, "", "each column once", ",".join(names))
     return names
-
-
-def _named(path: Path, line: int, names: list[str], cells: list[str]) -> dict[str, str]:
-    if len(cells) != len(names):
-        raise bad_place(path, line, "", f"{len(names)} cells as in the header", f"{len(cells)}")
-    return dict(zip(names, cells, strict=True))

@@ -3,19 +3,34 @@
 ``load_jobs`` is what most callers want; ``load`` also says which format it was and what had to be left out.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from fairlead_sim.workloads.csv_rows import TraceError, bad_place
+from fairlead_sim.workloads.formats.detection import detect_format
+from fairlead_sim.workloads.formats.google import read_google
+from fairlead_sim.workloads.formats.openb import read_openb
+from fairlead_sim.workloads.formats.reading import Reading
+from fairlead_sim.workloads.formats.swf import read_swf
+from fairlead_sim.workloads.formats.swim import read_remodelled, read_swim
 from fairlead_sim.workloads.traces import Trace, TraceOptions
-from fairlead_sim.workloads.workload import Job, Selection, WorkloadError, group_jobs
+from fairlead_sim.workloads.workload import (
+    Bundle,
+    Job,
+    JobChooser,
+    Selection,
+    WorkloadError,
+    group_jobs,
+)
 
 AUTO: Final = "auto"
-"""Told from the file's first lines."""
+"""Told from the file's name and first lines."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """A trace in memory, and what became of its rows."""
 
@@ -23,6 +38,10 @@ class Loaded:
     jobs: list[Job]
     rows_without_duration: int = 0
     """Left out or given the default, as the options say."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Rows that gave no task for other reasons, by the reason in words."""
+    header: dict[str, str] = field(default_factory=dict)
+    """What the file says of itself (SWF), such as ``UnixStartTime`` and ``MaxNodes``."""
 
     @property
     def tasks(self) -> int:
@@ -40,7 +59,7 @@ def load_jobs(
     """The jobs of a trace, by arrival.
 
     Args:
-        path: The file, plain or gzip.
+        path: The file, plain or gzip; a folder of parts for ``google``.
         format: One of ``FORMATS``, or ``auto``.
         selection: Which jobs; None is all.
         options: How to read what a trace leaves open.
@@ -60,18 +79,59 @@ def load(
     options: TraceOptions | None = None,
 ) -> Loaded:
     """As ``load_jobs``, with what happened to the rows."""
-    name = "normalised" if format == AUTO else format
-    reader = FORMATS.get(name)
-    if reader is None:
+    if format not in {AUTO, *FORMATS}:
         raise WorkloadError(f"trace format: expected auto, {', '.join(FORMATS)}, got {format!r}")
-    return reader(Path(path), options or TraceOptions(), selection or Selection())
+    name = detect_format(Path(path)) if format == AUTO else format
+    return FORMATS[name](Path(path), options or TraceOptions(), selection or Selection())
 
 
-def _normalised(path: Path, options: TraceOptions, selection: Selection) -> Loaded:
+def _load_normalised(path: Path, options: TraceOptions, selection: Selection) -> Loaded:
+    if options.swim is not None:
+        return _load_foreign("normalised", read_remodelled, path, options, selection)
     trace = Trace(path, options, selection)
     jobs = group_jobs(trace)
     return Loaded(format="normalised", jobs=jobs, rows_without_duration=trace.rows_without_duration)
 
 
-FORMATS: Final[dict[str, Callable[[Path, TraceOptions, Selection], Loaded]]] = {"normalised": _normalised}
+def _load_foreign(
+    name: str,
+    read: Callable[[Path, Reading], Iterator[Bundle]],
+    path: Path,
+    options: TraceOptions,
+    selection: Selection,
+) -> Loaded:
+    reading = Reading(options)
+    chooser = JobChooser(selection)
+    rows: list[Bundle] = []
+    are_there_any = False
+    for bundle in read(path, reading):
+        are_there_any = True
+        if chooser.takes(bundle.job_id, bundle.submit_ms):
+            rows.append(bundle)
+    if not are_there_any:
+        raise _empty(path, reading)
+    return Loaded(
+        format=name,
+        jobs=group_jobs(rows),
+        rows_without_duration=reading.rows_without_duration,
+        left_out=dict(reading.left_out),
+        header=reading.header,
+    )
+
+
+def _empty(path: Path, reading: Reading) -> TraceError:
+    reasons = [f"{count} {reason}" for reason, count in reading.left_out.items()]
+    if reading.rows_without_duration:
+        reasons.append(f"{reading.rows_without_duration} without a run time")
+    got = f"none (left out: {'; '.join(reasons)})" if reasons else "none"
+    return bad_place(path, 0, "", "at least one job", got)
+
+
+FORMATS: Final[dict[str, Callable[[Path, TraceOptions, Selection], Loaded]]] = {
+    "normalised": _load_normalised,
+    "swf": partial(_load_foreign, "swf", read_swf),
+    "swim": partial(_load_foreign, "swim", read_swim),
+    "openb": partial(_load_foreign, "openb", read_openb),
+    "google": partial(_load_foreign, "google", read_google),
+}
 """Each format by name."""

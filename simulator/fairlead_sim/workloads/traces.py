@@ -18,6 +18,7 @@ from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.tasks import Constraint
 from fairlead_sim.workloads.constraints import gpu_models, node_spec
 from fairlead_sim.workloads.csv_rows import Row, bad_place, read_rows
+from fairlead_sim.workloads.swim_model import SwimModel
 from fairlead_sim.workloads.workload import NOBODY, Bundle, JobChooser, Selection
 
 COLUMNS: Final = (
@@ -50,6 +51,14 @@ class TraceOptions:
     """Whether tasks that had to start together still have to; otherwise each starts when it can."""
     with_constraints: bool = True
     """Whether the trace's wishes for certain nodes are kept."""
+    accepts_any_order: bool = False
+    """Whether rows of a format that is in order of arrival may be in another: whoever groups them by job sorts them. The
+    first jobs of a selection are then the first of the file."""
+    swim: SwimModel | None = None
+    """What bytes of MapReduce jobs mean. None: the defaults for a SWIM file; a normalised file is taken as it is. Given, the
+    tasks of a normalised file that has the columns of bytes are made anew."""
+    largest_machine: Vector = (64_000, 256 * 2**30, 0, 0)
+    """What 1.0 stands for in the Google traces, whose amounts are fractions of the largest machine: nominal, not known."""
 
 
 class Trace:
@@ -72,7 +81,7 @@ class Trace:
         """Those of them whose run time was empty: left out or given the default."""
 
     def __iter__(self) -> Iterator[Bundle]:
-        """The bundles in order of arrival.
+        """The bundles in order of arrival, or in that of the file if the options say so.
 
         Raises:
             TraceError: at the first place that breaks a rule; the rows before it have been given out by then.
@@ -87,7 +96,7 @@ class Trace:
         for row in read_rows(self.path, required):
             line = row.line
             submit_ms = round(row.number("submit_s", most=SUBMIT_S_MAX, unit="seconds") * 1000)
-            if submit_ms < before_ms:
+            if submit_ms < before_ms and not self.options.accepts_any_order:
                 raise row.bad("submit_s", f"rows in order of arrival, so {before_ms / 1000:g} or later")
             before_ms = submit_ms
             job_id = row.text("job_id")

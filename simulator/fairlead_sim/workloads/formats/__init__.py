@@ -1,0 +1,1 @@
+"""Public trace formats as users have them, one file a format, each a stream of bundles."""
