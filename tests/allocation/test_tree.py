@@ -10,10 +10,12 @@ import pytest
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.explain import WaitReason
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 from tests.allocation.builders import (
+    TASKS,
     add_agent,
     add_framework,
     an_allocator,
@@ -261,3 +263,49 @@ def test_a_fact_about_one_framework_costs_no_look_at_the_others_of_its_role(poli
         return calls_made(act)
 
     assert cost(1_000) <= 2 * cost(10)
+
+
+def test_a_wait_is_explained_by_the_level_that_holds_the_role_back() -> None:
+    allocator = an_allocator()
+    add_agent(allocator, HOST, cpus_and_mem(8, 8))
+    for name, role in (("ml", "eng/ml"), ("web", "eng/web"), ("ops", "ops")):
+        add_framework(allocator, name, cpus_and_mem(1, 1), role=role)
+    for grant in allocator.cycle(0):
+        launch(allocator, grant)
+    allocator.release(FrameworkId("ops"), HOST, cpus_and_mem(1, 1))
+
+    top = allocator.diagnose(FrameworkId("web"), TASKS)
+    allocator.cycle(1)
+    allocator.set_weight(Role("eng"), Weight(9.0))
+    allocator.set_weight(Role("eng/ml"), Weight(9.0))
+    inner = allocator.diagnose(FrameworkId("web"), TASKS)
+
+    assert top.sentence == "it fits and is served in its turn, in one of the next allocation cycles"
+    assert inner.reason is WaitReason.SHARE
+    assert inner.evidence.items() >= {"held_back_at": "eng/web", "next_role": "eng/ml"}.items()
+    assert "fairlead weight set eng/web W" in " ".join(inner.next_steps)
+
+    allocator.set_weight(Role("ops"), Weight(100.0))
+    outer = allocator.diagnose(FrameworkId("web"), TASKS)
+    assert outer.evidence.items() >= {"held_back_at": "eng", "next_role": "ops"}.items()
+    assert (
+        "role ops is served before role eng (number 2 in the queue), of which eng/web is a part"
+        in outer.sentence
+    )
+
+
+def test_the_head_that_freezes_is_named_as_far_down_as_it_is_known() -> None:
+    allocator = an_allocator(head="freeze")
+    add_agent(allocator, HOST, cpus_and_mem(8, 8))
+    allocator.set_weight(Role("eng"), Weight(100.0))
+    add_framework(allocator, "ml", cpus_and_mem(6, 6), 2, role="eng/ml")
+    add_framework(allocator, "ops", cpus_and_mem(1, 1), 2, role="ops")
+    assert units_of(allocator.cycle(0)) == {"ml": 1, "ops": 1}
+
+    found = allocator.diagnose(FrameworkId("ops"), TASKS)
+    add_framework(allocator, "own", role="eng")
+    less_known = allocator.diagnose(FrameworkId("ops"), TASKS)
+
+    assert found.reason is less_known.reason is WaitReason.FROZEN
+    assert found.evidence["head_role"] == "eng/ml"
+    assert less_known.evidence["head_role"] == "eng", "its own framework might be the one"

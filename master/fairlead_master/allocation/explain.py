@@ -12,6 +12,7 @@ from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import Infeasibility, RoleRow
 from fairlead_master.allocation.feasibility import find_infeasibility, shortfall
+from fairlead_master.allocation.hierarchy import with_those_above
 from fairlead_proto.ids import AgentId, ClassId
 from fairlead_proto.resources import ResourceKinds, fits, missing, sum_vectors
 
@@ -198,7 +199,7 @@ def _fits_somewhere(scene: Scene, demand: Demand) -> Diagnosis | None:
 
 def _has_its_turn_to_come(scene: Scene, demand: Demand) -> Diagnosis:
     if scene.freezes:
-        head = next((row.role for row in scene.rows if row.rank == 1), "")
+        head = _head(scene.rows)
         return Diagnosis(
             reason=WaitReason.FROZEN,
             sentence=f"it fits, but role {head} is first and does not, and nobody is served before it",
@@ -257,21 +258,26 @@ def _lack(scene: Scene, demand: Demand, agent: Agent) -> str:
 
 
 def _share_or_full(scene: Scene, row: RoleRow, evidence: dict[str, str]) -> Diagnosis:
-    over = [other for other in scene.rows if other is not row and other.dominant_share > other.fair_share]
-    first = next(other for other in scene.rows if other.rank == 1)
+    own = with_those_above(row.role)
+    over = [r for r in scene.rows if r.role not in own and r.dominant_share > r.fair_share]
+    # The highest level at which others come first: below it nothing else decides.
+    held = next((r for r in scene.rows if r.role in own and r.rank > 1), row)
+    first = next(r for r in scene.rows if r.parent == held.parent and r.rank == 1)
     if over:
         evidence["over_fair_share"] = ", ".join(
             f"{other.role} {other.dominant_share:.4f}" for other in over[:10]
         )
-    if row.rank > 1:
+    if held.rank > 1:
+        part = "" if held is row else f", of which {row.role} is a part"
         return Diagnosis(
             reason=WaitReason.SHARE,
             sentence=f"nothing it fits into is free, and under {scene.policy} role {first.role} is served before "
-            f"role {row.role} (number {row.rank} in the queue)",
-            evidence=evidence | {"next_role": first.role, "next_key": f"{first.key:.6g}"},
+            f"role {held.role} (number {held.rank} in the queue){part}",
+            evidence=evidence
+            | {"held_back_at": held.role, "next_role": first.role, "next_key": f"{first.key:.6g}"},
             next_steps=(
                 "wait for tasks to end",
-                f"raise its weight: fairlead weight set {row.role} W",
+                f"raise its weight: fairlead weight set {held.role} W",
                 "add agents",
             ),
         )
@@ -288,3 +294,14 @@ def _share_or_full(scene: Scene, row: RoleRow, evidence: dict[str, str]) -> Diag
         evidence=evidence,
         next_steps=("wait for tasks to end", "add agents"),
     )
+
+
+def _head(rows: list[RoleRow]) -> str:
+    """The role that is first, as far down the tree as its rows tell: not below one with frameworks of its own."""
+    head: RoleRow | None = None
+    while True:
+        below = [row for row in rows if row.parent == (head.role if head is not None else None)]
+        first = next((row for row in below if row.rank == 1), None)
+        if first is None or (head is not None and head.frameworks > sum(row.frameworks for row in below)):
+            return head.role if head is not None else ""
+        head = first
