@@ -1,0 +1,168 @@
+"""One workload on one set of nodes under one policy: ``run_policy`` simulates it and gives its result."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_proto.ids import Role
+from fairlead_sim.engine import Engine
+from fairlead_sim.pool.hosts import Slowdown
+from fairlead_sim.pool.simulation import Pool, PoolOptions
+from fairlead_sim.simulating.alone import completions_alone_ms
+from fairlead_sim.simulating.metrics import Metrics, Subject
+from fairlead_sim.simulating.result import PolicyResult
+from fairlead_sim.simulating.summing_up import sum_up
+from fairlead_sim.simulating.survey import Survey, survey
+from fairlead_sim.workloads.node import Node
+from fairlead_sim.workloads.workload import Job, WorkloadError
+
+TRACKED_USERS: Final = 8
+"""Whose shares over time are kept: those with the most work, as many as a plot can tell apart by colour."""
+STALL_MS: Final = 30 * 24 * 3_600_000
+"""Without a task that starts or ends for so long, whatever waits would wait for ever: a gang that never finds its places."""
+_STRETCH: Final = 5_000
+"""Occurrences between two looks at whether the run gets on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """How a run is done."""
+
+    seed: int = 1
+    """Of all chance within the simulation; the workload's is its own."""
+    placement: str = "align"
+    """``align``, ``pack`` or ``spread``."""
+    when_head_does_not_fit: str = "skip"
+    """``skip`` or ``freeze``."""
+    memory_slowdown: float = Slowdown().memory
+    """How steeply hosts slow down whose tasks want more memory than they have: ``pool.hosts.Slowdown``."""
+    is_user_per_job: bool = False
+    """Whether each job counts on shares of its own, instead of on those of its user."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Of users that weigh other than 1."""
+    horizon_ms: int | None = None
+    """The run ends so long after the first arrival; None: when all is done."""
+
+    def user_of(self, job: Job) -> str:
+        """On whose shares a job counts."""
+        return job.job_id if self.is_user_per_job else job.user
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yardstick:
+    """What does not depend on the policy, so that it is computed once for all."""
+
+    survey: Survey
+    alone_ms: Sequence[int]
+    """Completion of each job on an own static slice of the cluster, see ``alone``."""
+
+
+def measure(jobs: Sequence[Job], nodes: Sequence[Node], options: SimulationOptions) -> Yardstick:
+    """The yardstick of a workload on these nodes.
+
+    Raises:
+        WorkloadError: there are no jobs or no nodes, or no job that the nodes can hold.
+    """
+    if not jobs:
+        raise WorkloadError("workload: expected at least one job, got none")
+    if not nodes:
+        raise WorkloadError("nodes: expected at least one, got none")
+    found = survey(jobs, nodes, options.user_of)
+    if not found.feasible:
+        raise WorkloadError(f"workload: expected a job that the nodes can hold, got none among {len(jobs)}")
+    alone_ms = completions_alone_ms(
+        jobs, found.feasible, found.capacity, user_of=options.user_of, weights=options.weights
+    )
+    return Yardstick(survey=found, alone_ms=alone_ms)
+
+
+def run_policy(
+    jobs: Sequence[Job],
+    nodes: Sequence[Node],
+    policy: str,
+    options: SimulationOptions | None = None,
+    *,
+    yardstick: Yardstick | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> PolicyResult:
+    """Simulate a workload under a policy, with the allocator of a live master.
+
+    Args:
+        jobs: In order of arrival. Time begins with the first.
+        nodes: All there from the start.
+        policy: As an operator writes it.
+        options: The rest.
+        yardstick: Of the same jobs, nodes and options; None: it is computed.
+        progress: Told now and then how many tasks have finished.
+
+    Raises:
+        AllocationError: the policy or another setting is not known, or two nodes have one name.
+        WorkloadError: see ``measure``.
+    """
+    options = options or SimulationOptions()
+    yardstick = yardstick or measure(jobs, nodes, options)
+    metrics = Metrics(
+        Subject(
+            jobs=jobs,
+            hosts={node.name: node.total for node in nodes},
+            user_of=options.user_of,
+            size_ends=yardstick.survey.size_ends,
+            tracked=yardstick.survey.users[:TRACKED_USERS],
+            weights=options.weights,
+        )
+    )
+    pool = _pool(nodes, metrics, policy, options)
+    if pool.allocator.allows_overcommit:
+        metrics.watch_crowding()
+    pool.feed(jobs, origin_ms=jobs[0].submit_ms)
+    began = time.perf_counter()
+    is_complete = _run(pool, metrics, options.horizon_ms, progress)
+    return sum_up(
+        metrics,
+        policy=policy,
+        seed=options.seed,
+        alone_ms=yardstick.alone_ms,
+        decisions=pool.allocator.counters.decisions,
+        is_complete=is_complete,
+        took_s=time.perf_counter() - began,
+    )
+
+
+def _pool(nodes: Sequence[Node], metrics: Metrics, policy: str, options: SimulationOptions) -> Pool:
+    pool = Pool(
+        Engine(Random(options.seed), now_ms=0),  # noqa: S311 - chance that can be repeated is the purpose
+        nodes,
+        metrics,
+        settings=AllocationSettings(
+            policy=policy,
+            placement=options.placement,
+            when_head_does_not_fit=options.when_head_does_not_fit,
+        ),
+        options=PoolOptions(
+            role_of=options.user_of,
+            forgets_idle=options.is_user_per_job,
+            slowdown=Slowdown(options.memory_slowdown),
+        ),
+    )
+    for user, weight in options.weights.items():
+        pool.allocator.set_weight(Role(user), Weight(weight))
+    return pool
+
+
+def _run(pool: Pool, metrics: Metrics, horizon_ms: int | None, progress: Callable[[int], None]) -> bool:
+    """Let everything happen; False if something was left that waits."""
+    engine = pool.engine
+    while True:
+        for _ in range(_STRETCH):
+            next_ms = engine.next_ms()
+            if next_ms is None:
+                return not pool.unfinished
+            if horizon_ms is not None and next_ms > horizon_ms:
+                return False
+            engine.advance()
+        progress(metrics.tasks_finished)
+        if metrics.is_stalled(engine.now_ms - STALL_MS):
+            return False

@@ -1,0 +1,167 @@
+"""From the sums of a run to its result."""
+
+from collections.abc import Sequence
+
+from fairlead_proto.resources import STANDARD_NAMES
+from fairlead_sim.reporting.report import ResourceUse, SizeClass, UserReport, spread
+from fairlead_sim.simulating.metrics import Metrics
+from fairlead_sim.simulating.result import UNFINISHED, PolicyResult, Refused, Series
+from fairlead_sim.workloads.workload import Job
+
+
+def sum_up(
+    metrics: Metrics,
+    *,
+    policy: str,
+    seed: int,
+    alone_ms: Sequence[int],
+    decisions: int,
+    is_complete: bool,
+    took_s: float,
+) -> PolicyResult:
+    """The result of a run that is over.
+
+    Args:
+        metrics: Of the whole run.
+        policy: Under which it ran.
+        seed: Of its chances.
+        alone_ms: Completion of each job on an own slice of the cluster, below zero where there is none.
+        decisions: Units granted.
+        is_complete: Whether it ran to its own end.
+        took_s: Of real time.
+    """
+    end_ms = metrics.last_change_ms
+    metrics.shares.settle(end_ms)
+    users = _users(metrics, alone_ms)
+    contending_ms = sum(user.contending_ms for user in users)
+    below_ms = sum(standing.below_ms for standing in metrics.shares.users.values())
+    run_ms = metrics.running.until(end_ms)
+    jobs = metrics.subject.jobs
+    done = [place for place, took_ms in enumerate(metrics.completion_ms) if took_ms != UNFINISHED]
+    return PolicyResult(
+        policy=policy,
+        seed=seed,
+        is_complete=is_complete,
+        jobs=len(metrics.arrived_places),
+        jobs_finished=metrics.jobs_finished,
+        jobs_refused=sum(refusal.jobs for refusal in metrics.refusals.values()),
+        refused=_refused(metrics),
+        tasks=metrics.tasks_arrived,
+        tasks_finished=metrics.tasks_finished,
+        makespan_ms=end_ms - metrics.first_arrival_ms,
+        completion_ms=spread([metrics.completion_ms[place] for place in done]),
+        slowdown=spread([slowdown(jobs[place], metrics.completion_ms[place]) for place in done]),
+        wait_ms=metrics.wait_ms.spread(),
+        resources=_resources(metrics),
+        crowded_fraction=metrics.crowded_ms / run_ms if run_ms else 0.0,
+        users=users,
+        jain=metrics.shares.jain_ms / metrics.shares.contended_ms if metrics.shares.contended_ms else None,
+        contended_ms=metrics.shares.contended_ms,
+        violations=[user.user for user in users if user.is_worse_than_alone],
+        clear_violations=[user.user for user in users if user.is_clearly_worse_than_alone],
+        below_fraction=below_ms / contending_ms if contending_ms else None,
+        waits_by_size=_waits_by_size(metrics),
+        decisions=decisions,
+        events=metrics.tasks_started + metrics.tasks_finished,
+        took_s=took_s,
+        series=_series(metrics, end_ms),
+        completions_ms=metrics.completion_ms,
+    )
+
+
+def ideal_ms(job: Job) -> int:
+    """How long a job takes when nothing waits: the longest task of each stage, summed."""
+    return sum(max(bundle.duration_ms for bundle in stage) for stage in job.stages())
+
+
+def slowdown(job: Job, completion_ms: int) -> float:
+    """Completion over the ideal; an ideal of zero counts as one millisecond."""
+    return completion_ms / max(1, ideal_ms(job))
+
+
+def _refused(metrics: Metrics) -> list[Refused]:
+    return [
+        Refused(reason=why, jobs=one.jobs, tasks=one.tasks, example=one.example)
+        for why, one in metrics.refusals.items()
+    ]
+
+
+def _waits_by_size(metrics: Metrics) -> list[SizeClass]:
+    return [
+        SizeClass(largest_size=end, wait=waits.spread())
+        for end, waits in zip(metrics.subject.size_ends, metrics.waits_by_size, strict=True)
+        if waits.count
+    ]
+
+
+def _resources(metrics: Metrics) -> dict[str, ResourceUse]:
+    end_ms = metrics.last_change_ms
+    first_ms, last_ms = metrics.first_arrival_ms, metrics.last_arrival_ms
+    found = {}
+    for place in metrics.places:
+        total = metrics.capacity[place]
+        whole = max(1, end_ms - first_ms) * total
+        found[STANDARD_NAMES[place]] = ResourceUse(
+            held=metrics.held[place].until(end_ms) / whole,
+            held_until_last_arrival=metrics.held_at_last_arrival[place]
+            / (max(1, last_ms - first_ms) * total),
+            over=metrics.over[place] / whole,
+            allocated=None,
+            used=None,
+        )
+    return found
+
+
+def _users(metrics: Metrics, alone_ms: Sequence[int]) -> list[UserReport]:
+    subject = metrics.subject
+    by_user: dict[str, list[int]] = {user: [] for user in sorted(metrics.users)}
+    for place in metrics.arrived_places:
+        by_user[subject.user_of(subject.jobs[place])].append(place)
+    return [_user(metrics, user, places, alone_ms) for user, places in by_user.items()]
+
+
+def _user(metrics: Metrics, user: str, places: list[int], alone_ms: Sequence[int]) -> UserReport:
+    jobs = metrics.subject.jobs
+    done = [place for place in places if metrics.completion_ms[place] != UNFINISHED]
+    alone = [alone_ms[place] for place in done]
+    standing, sums = metrics.shares.users[user], metrics.users[user]
+    return UserReport(
+        user=user,
+        jobs=len(places),
+        tasks=sum(jobs[place].tasks for place in places),
+        finished_jobs=len(done),
+        mean_completion_ms=_mean([metrics.completion_ms[place] for place in done]),
+        mean_slowdown=_mean([slowdown(jobs[place], metrics.completion_ms[place]) for place in done]),
+        mean_wait_ms=sums.wait_ms / sums.tasks_finished if sums.tasks_finished else 0.0,
+        mean_share=(
+            standing.holding.until(metrics.last_change_ms) / standing.present_ms
+            if standing.present_ms
+            else 0.0
+        ),
+        contending_ms=standing.contending_ms,
+        below_fraction=standing.below_ms / standing.contending_ms if standing.contending_ms else 0.0,
+        alone_completion_ms=_mean(alone) if alone and min(alone) >= 0 else None,
+    )
+
+
+def _series(metrics: Metrics, end_ms: int) -> Series:
+    timeline, last = metrics.timeline, metrics.sums_at(end_ms)
+    rates = [timeline.rates(place, end_ms, last) for place in range(len(last))]
+    resources = len(metrics.places)
+    waiting, running, contended, jain, *shares = rates[resources:]
+    return Series(
+        times_ms=timeline.times_ms(end_ms)[1:],
+        utilization={
+            STANDARD_NAMES[place]: [rate / metrics.capacity[place] for rate in rates[number]]
+            for number, place in enumerate(metrics.places)
+        },
+        waiting=waiting,
+        running=running,
+        dominant_share=dict(zip(metrics.subject.tracked, shares[:-1], strict=True)),
+        others=shares[-1],
+        jain=[index / time if time else None for index, time in zip(jain, contended, strict=True)],
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

@@ -1,0 +1,89 @@
+"""What is known of a workload on some nodes before any policy is asked: who can run at all, how large tasks and users are."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fairlead_master.allocation.allocator import Allocator
+from fairlead_proto.ids import AgentId
+from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.tasks import Constraint
+from fairlead_sim.reporting.report import QUARTILES
+from fairlead_sim.workloads.node import Node
+from fairlead_sim.workloads.plan import dominant_fraction
+from fairlead_sim.workloads.scaling import largest_amounts
+from fairlead_sim.workloads.workload import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """A workload beside the nodes it is to run on."""
+
+    capacity: Vector
+    feasible: tuple[int, ...]
+    """Places of the jobs of which every task fits some node."""
+    size_ends: tuple[float, ...]
+    """Upper ends of the quartiles of demand size over their tasks; equal sizes may leave fewer than four."""
+    users: tuple[str, ...]
+    """Of those jobs; the one with the most work first, in dominant share times run time."""
+
+
+def survey(jobs: Sequence[Job], nodes: Sequence[Node], user_of: Callable[[Job], str]) -> Survey:
+    """Look at a workload; there is at least one node."""
+    totals = [node.total for node in nodes]
+    capacity: Vector = tuple(sum(places) for places in zip(*totals, strict=True))
+    feasible = _feasible(jobs, nodes)
+    work: dict[str, float] = {}
+    sizes: dict[Vector, int] = {}
+    for place in feasible:
+        user = user_of(jobs[place])
+        for bundle in jobs[place].bundles:
+            share = dominant_fraction(bundle.unit, capacity)
+            work[user] = work.get(user, 0.0) + share * bundle.tasks * bundle.duration_ms
+            sizes[bundle.unit] = sizes.get(bundle.unit, 0) + bundle.tasks
+    return Survey(
+        capacity=capacity,
+        feasible=feasible,
+        size_ends=_quartiles(sizes, largest_amounts(totals)),
+        users=tuple(sorted(work, key=lambda user: (-work[user], user))),
+    )
+
+
+def _feasible(jobs: Sequence[Job], nodes: Sequence[Node]) -> tuple[int, ...]:
+    allocator = Allocator(ResourceKinds())
+    for node in nodes:
+        attributes = {"hostname": node.name, "agent_id": node.name, **node.attributes}
+        allocator.add_agent(AgentId(node.name), node.total, attributes)
+    known: dict[tuple[Vector, tuple[Constraint, ...]], bool] = {}
+
+    def fits_somewhere(unit: Vector, constraints: tuple[Constraint, ...]) -> bool:
+        found = known.get((unit, constraints))
+        if found is None:
+            found = known[unit, constraints] = allocator.feasibility(unit, constraints) is None
+        return found
+
+    return tuple(
+        place
+        for place, job in enumerate(jobs)
+        if all(fits_somewhere(bundle.unit, bundle.constraints) for bundle in job.bundles)
+    )
+
+
+def _quartiles(tasks_of: dict[Vector, int], largest: Vector) -> tuple[float, ...]:
+    """Sizes at which a quarter, a half, ... of the tasks are at most so large, by nearest rank."""
+    sizes: dict[float, int] = {}
+    for unit, tasks in tasks_of.items():
+        size = dominant_fraction(unit, largest)
+        sizes[size] = sizes.get(size, 0) + tasks
+    whole = sum(sizes.values())
+    ends = []
+    passed = 0
+    for size, tasks in sorted(sizes.items()):
+        before, passed = passed, passed + tasks
+        if any(before < _rank(whole, part) <= passed for part in range(1, QUARTILES + 1)):
+            ends.append(size)
+    return tuple(ends)
+
+
+def _rank(count: int, quarter: int) -> int:
+    """As in ``reporting.report.percentile``."""
+    return max(1, -(-count * quarter // QUARTILES))
