@@ -1,6 +1,7 @@
 """What `fairlead bench` does: have the simulator package measure, and print."""
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -53,13 +54,14 @@ def cluster(
     _print(header, rows, as_json=as_json)
 
 
-def policies(names: Sequence[str], *, seconds: float, seed: int, as_json: bool) -> None:
+def policies(names: Sequence[str], *, seconds: float, seed: int, head: str, as_json: bool) -> None:
     """Watch policies on a live cluster and print what each framework held beside what it should.
 
     Args:
         names: of policies; none are all there are, with an argument that suits the cluster.
         seconds: measured for each policy.
         seed: of the lengths of tasks.
+        head: what happens when the first in order does not fit, ``skip`` or ``freeze``.
         as_json: instead of a table.
 
     Raises:
@@ -67,7 +69,9 @@ def policies(names: Sequence[str], *, seconds: float, seed: int, as_json: bool) 
     """
     header = make_header(seed=seed)
     try:
-        rows = live_policies.measure(names or EXAMPLES, seconds=seconds, seed=seed)
+        rows = live_policies.measure(
+            names or EXAMPLES, seconds=seconds, seed=seed, head=head, tell=_tell_turn
+        )
     except SolverError as error:
         raise Invalid(str(error)) from error
     if as_json:
@@ -75,6 +79,11 @@ def policies(names: Sequence[str], *, seconds: float, seed: int, as_json: bool) 
         return
     print_header(header)
     live_policies.print_rows(rows)
+
+
+def _tell_turn(policy: str) -> None:
+    if sys.stderr.isatty():
+        print(f"watching {policy} …", file=sys.stderr)
 
 
 def _print(header: Header, rows: Sequence[Row], *, as_json: bool) -> None:

@@ -196,8 +196,16 @@ def bench_multipliers(*, as_json: bool, quick: bool, seed: int) -> None:
     "--seconds", type=click.FloatRange(1), default=20.0, show_default=True, help="Measured for each policy."
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the lengths of tasks.")
+@click.option(
+    "--when-head-does-not-fit",
+    "head",
+    type=click.Choice(("skip", "freeze")),
+    default="skip",
+    show_default=True,
+    help="As for a master.",
+)
 @json_option
-def bench_policies(*, as_json: bool, policies: Sequence[str], seconds: float, seed: int) -> None:
+def bench_policies(*, as_json: bool, head: str, policies: Sequence[str], seconds: float, seed: int) -> None:
     """Watch each policy on a live cluster, beside the exact solver's answer.
 
     Four frameworks of different demands compete for three agents with real processes that sleep; the policy is
@@ -205,7 +213,7 @@ def bench_policies(*, as_json: bool, policies: Sequence[str], seconds: float, se
     """
     from fairlead_cli import benchmarks
 
-    benchmarks.policies(policies, seconds=seconds, seed=seed, as_json=as_json)
+    benchmarks.policies(policies, seconds=seconds, seed=seed, head=head, as_json=as_json)
 
 
 @bench.command("cluster")

@@ -8,7 +8,7 @@ framework ran over some seconds, after the tasks of the policy before have ended
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -97,8 +97,22 @@ def the_problem() -> Problem:
     return Problem(("cpus", "mem"), capacity, users, nodes=(Nodes(_AGENTS, _AGENT),))
 
 
-def measure(policies: Sequence[str], *, seconds: float, seed: int) -> list[LiveRow]:
+def measure(
+    policies: Sequence[str],
+    *,
+    seconds: float,
+    seed: int,
+    head: str = "skip",
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[LiveRow]:
     """Run each policy in turn for ``seconds`` after the tasks of the one before are over.
+
+    Args:
+        policies: as an operator writes them.
+        seconds: measured for each.
+        seed: of the lengths of tasks.
+        head: what happens when the first in order does not fit: ``skip`` or ``freeze``.
+        tell: is told of each policy when its turn begins.
 
     Raises:
         SolverError: a policy is not known.
@@ -108,9 +122,12 @@ def measure(policies: Sequence[str], *, seconds: float, seed: int) -> list[LiveR
     whole = {policy: registry.solve(problem, policy, discrete=True).tasks for policy in policies}
     resources = f"cpus={_AGENT[0]},mem={_AGENT[1]}GiB"
     with LocalCluster(
-        agents=_AGENTS, resources=resources, isolation="none", master_arguments=_ARGUMENTS
+        agents=_AGENTS,
+        resources=resources,
+        isolation="none",
+        master_arguments=(*_ARGUMENTS, "--when-head-does-not-fit", head),
     ) as cluster:
-        live = asyncio.run(_play(cluster.address, policies, seconds, seed))
+        live = asyncio.run(_play(cluster.address, policies, seconds, seed, tell))
     return [
         LiveRow(
             policy=policy,
@@ -142,10 +159,13 @@ def print_rows(rows: Sequence[LiveRow], console: Console | None = None) -> None:
     console.file.write("\n" + "\n".join(lines) + "\n")
 
 
-async def _play(address: str, policies: Sequence[str], seconds: float, seed: int) -> dict[str, list[float]]:
+async def _play(
+    address: str, policies: Sequence[str], seconds: float, seed: int, tell: Callable[[str], None]
+) -> dict[str, list[float]]:
     means: dict[str, list[float]] = {}
     async with OperatorClient(address) as operator, _competing(address, seed):
         for policy in policies:
+            tell(policy)
             await operator.set_policy(policy)
             await asyncio.sleep(SETTLE_S)
             means[policy] = await _mean_tasks(operator, seconds)
