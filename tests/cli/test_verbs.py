@@ -97,8 +97,10 @@ def test_weight_is_set_with_its_exceptions(invoke: Invoke, master: CannedMaster)
 def test_weights_are_listed_with_their_exceptions(invoke: Invoke, master: CannedMaster) -> None:
     first, idle = json.loads(invoke("weight", "get", "--json").out)
 
-    assert first == {"role": "eng/ml", "weight": 2.0, "resource_weights": {"cpus": 3.0}, "frameworks": 1}
-    assert idle == {"role": "idle", "weight": 1.0, "resource_weights": {}, "frameworks": 0}
+    assert first == {
+        "role": "eng/ml", "parent": None, "weight": 2.0, "resource_weights": {"cpus": 3.0}, "frameworks": 1,
+    }  # fmt: skip
+    assert idle == {"role": "idle", "parent": None, "weight": 1.0, "resource_weights": {}, "frameworks": 0}
     assert invoke("weight", "get").out.splitlines()[1].split() == ["eng/ml", "2", "cpus=3", "1"]
 
 
