@@ -141,7 +141,7 @@ def test_what_floats_do_not_reach_is_solved_in_decimals() -> None:
 
 
 def test_more_users_than_decimals_can_do_in_time_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alpha_fair, "WORK_MAX", 2)
+    monkeypatch.setattr(alpha_fair, "WORK_MAX", 10)
 
     with pytest.raises(
         SolverError, match=r"policy: expected a problem that alpha-tasks:0.25 can solve to 1e-09"

@@ -228,8 +228,10 @@ def test_the_certificate_bounds_the_error_on_the_way(monkeypatch: pytest.MonkeyP
 
 
 def test_too_many_users_times_kinds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alpha_fair, "WORK_MAX", 7)
+    monkeypatch.setattr(alpha_fair, "WORK_MAX", 23)
     problem = a_problem((2, 2), {"A": (1, 0), "B": (1, 0)}, nodes=[(1, (2, 0)), (1, (0, 2))])
 
-    with pytest.raises(SolverError, match=r"^nodes: expected at most 7 users .* got 2 users and 2 kinds;"):
+    with pytest.raises(
+        SolverError, match=r"^nodes: expected at most 1 users on 2 kinds of nodes under pf, got 2;"
+    ):
         solve(problem, "pf")

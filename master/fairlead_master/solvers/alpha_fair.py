@@ -34,7 +34,8 @@ RELATIVE_ERROR: Final = 1e-9
 ``machine_market`` for machines of different kinds."""
 
 WORK_MAX: Final = 20_000
-"""Users times the square of the kinds of machines: what takes a quarter of a minute."""
+"""Users times kinds of machines times four more than these: what takes five seconds in decimals, or fifteen where alpha is no
+multiple of a quarter. One pool counts only where floats do not reach."""
 
 
 def solve(problem: Problem, policy: str) -> Solution:
@@ -130,18 +131,22 @@ def _on_pool(wishes: list[Wish], policy: str, alpha: float) -> _Certified:
         if found.relative_error <= RELATIVE_ERROR:
             return _Certified(found.units, found.values, found.relative_error)
         error = found.relative_error
-    if len(wishes) > WORK_MAX:
+    if len(wishes) > _users_max(1):
         raise _uncertain(policy, error)
     return _in_decimals(wishes, [[1.0] * len(wishes[0].row)], policy, alpha)
+
+
+def _users_max(kinds: int) -> int:
+    return WORK_MAX // (kinds * (kinds + 4))
 
 
 def _on_machines(
     problem: Problem, wishes: list[Wish], kinds: list[list[float]], policy: str, alpha: float
 ) -> _Certified:
-    if len(wishes) * len(kinds) ** 2 > WORK_MAX:
+    if len(wishes) > _users_max(len(kinds)):
         raise SolverError(
-            f"nodes: expected at most {WORK_MAX} users times kinds of nodes squared under {policy}, got {len(wishes)} "
-            f"users and {len(kinds)} kinds; whole tasks have no such limit"
+            f"nodes: expected at most {_users_max(len(kinds))} users on {len(kinds)} kinds of nodes under {policy}, got "
+            f"{len(wishes)}; whole tasks have no such limit"
         )
     parts = [
         [amount / total if total else 0.0 for amount, total in zip(kind, problem.capacity, strict=True)]
