@@ -85,6 +85,7 @@ def shares(master: str, *, as_json: bool, is_watched: bool, is_log: bool, limit:
 
     The dominant share is the largest share of any resource a role holds; the mark in the bar is its fair share,
     which goes by weight among the roles that hold or want something. NEXT counts in the order the policy serves.
+    A role includes those below it, such as eng/ml below eng; what it is due is part of what the role above is due.
     """
     from fairlead_cli import pages, showing
 

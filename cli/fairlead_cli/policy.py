@@ -114,7 +114,10 @@ def weight_get(master: str, *, as_json: bool) -> None:
 def weight_set(
     master: str, *, role: str, value: float, resource_weights: Sequence[tuple[str, float]]
 ) -> None:
-    """Give ROLE a weight: with twice the weight of another it is due twice the share."""
+    """Give ROLE a weight: with twice the weight of another beside it, it is due twice the share.
+
+    Beside a role such as eng/ml are the roles below eng; ROLE need not have frameworks of its own, or any yet.
+    """
     from fairlead_cli.connection import connected
     from fairlead_proto.v1.operator_pb2 import SetWeightRequest
 
