@@ -15,9 +15,10 @@ from hypothesis.stateful import initialize, invariant, rule
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.settings import DEMANDS
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId
-from fairlead_proto.resources import Vector, add, scale
-from tests.allocation.reference import Reference, ReferenceFramework
+from fairlead_proto.resources import Vector
+from tests.allocation.reference import ReferenceFramework
 from tests.allocation.test_against_reference import KINDS, AllocatorHistory
+from tests.allocation.test_wishing_histories import WishingReference
 
 POLICIES = ["pf", "ceei", "alpha:2", "alpha:0.5", "alpha:0.1", "alpha:8", "alpha-tasks:0.5", "alpha-tasks:3"]
 LOAD_ERROR = 1e-3
@@ -25,7 +26,7 @@ FLOOR = 1e-9
 ROUNDING = 1e-9
 
 
-class PricedReference(Reference):
+class PricedReference(WishingReference):
     """Knows the prices in force, and makes keys from them."""
 
     prices: tuple[float, ...] = ()
@@ -37,12 +38,6 @@ class PricedReference(Reference):
     @property
     def slots(self) -> int | None:
         return None
-
-    def shares(self, vector: Vector) -> list[float]:
-        return [
-            amount / total if total else 0.0
-            for amount, total in zip(vector, self.counted_capacity, strict=True)
-        ]
 
     def factor(self, vector: Vector, units: int, least: float) -> float:
         """x (a . nu)^(1/alpha) for a holding: x its dominant share or its tasks, a what goes with one of x."""
@@ -87,23 +82,13 @@ class PricedReference(Reference):
             for wanted in framework.classes
         )
 
-    def wish(self, name: str) -> tuple[Vector, int]:
-        members = self.members(name)
-        wish, units = self.charged(members), self.units(members)
-        for framework in [self.frameworks[member] for member in members]:
-            for wanted in framework.classes:
-                pending = self.pending(framework, wanted)
-                unit = self.as_counted(framework.framework_id, wanted.unit)
-                wish, units = add(wish, scale(unit, pending)), units + pending
-        return wish, units
-
     def check_prices(self) -> None:
         load = [0.0] * len(self.zero)
         for name in self.below(""):
-            wish, units = self.wish(name)
-            factor = self.factor(wish, units, 0.0)
-            part = min(1.0, self.weight(name).default / factor if factor else inf)
-            load = [sum_ + part * share for sum_, share in zip(load, self.shares(wish), strict=True)]
+            wish = self.wish(name)
+            factor = self.factor(wish.vector, wish.units, 0.0)
+            part = min(1.0, wish.weight / factor if factor else inf)
+            load = [sum_ + part * share for sum_, share in zip(load, self.shares(wish.vector), strict=True)]
         for taken, price in zip(load, self.prices, strict=True):
             assert taken <= 1 + LOAD_ERROR, f"{load} at prices {self.prices}"
             assert price * (1 - taken) <= LOAD_ERROR * sum(self.prices), f"{load} at prices {self.prices}"
