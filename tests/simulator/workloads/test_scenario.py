@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +286,14 @@ def test_file_that_cannot_be_used_is_named(tmp_path: Path, name: str, content: b
 def test_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="expected a file that can be read, got No such file"):
         scenario.load(tmp_path / "none.toml")
+
+
+def test_examples_in_the_documentation_are_scenarios_of_the_schema() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+
+    blocks = [tomllib.loads(block.split("```")[0]) for block in text.split("```toml\n")[1:]]
+
+    assert len(blocks) == 2
+    for block in blocks:
+        jsonschema.validate(block, SCHEMA)
+    assert parsed(blocks[0]).jobs(1)
