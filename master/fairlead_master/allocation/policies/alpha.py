@@ -284,7 +284,12 @@ class AlphaFairness(Policy):
     def _first(self) -> str | None:
         if self.is_stale:
             self.settle()
-        return self._head()
+        queue = self.tournament.first()
+        if queue is None:
+            return None
+        assert isinstance(queue, Queue)
+        assert queue.head is not None, "a queue without anyone who takes part came first"
+        return queue.head.name
 
     def _first_below(self) -> str | None:
         root = self.root
@@ -294,15 +299,7 @@ class AlphaFairness(Policy):
             self.market.adopt(root.market.prices())
             self._reprice()
             self.repriced = root.repriced
-        return self._head()
-
-    def _head(self) -> str | None:
-        queue = self.tournament.first()
-        if queue is None:
-            return None
-        assert isinstance(queue, Queue)
-        assert queue.head is not None, "a queue without anyone who takes part came first"
-        return queue.head.name
+        return self._first()
 
     def _take(self, state: Account, unit: Vector, units: int) -> Queue:
         """``units`` more of ``unit`` for the account, or fewer; gives its queue after that."""
@@ -401,10 +398,10 @@ class AlphaFairness(Policy):
     def _touch(self, state: Account) -> None:
         if self.root is self:
             self._changed[state.name] = state
-            self._note_change()
+        self._note_change()
 
     def _note_change(self) -> None:
-        self.is_stale = True
+        self.is_stale = self.root is self
         self._told_ms = self._now_ms
         self._afresh = None
 
