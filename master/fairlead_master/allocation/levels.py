@@ -153,25 +153,26 @@ class LevelRanking:
         role = framework.role
         if role.only is not None:
             return self.policy.charge(role.role, unit, 1)
-        return self.count(framework, unit, 1)
-
-    def count(self, framework: Framework, unit: Vector, units: int) -> tuple[float, float]:
-        """The framework holds ``units`` more of ``unit``, or fewer; gives its role's key before and after.
-
-        Everything policies are charged passes here or in ``serve``.
-        """
-        top = framework.role.top
+        top = role.top
         policy = policy_of(level_above(top))
         before = policy.key(top.name)
+        self.count(framework, unit, 1)
+        return before, policy.key(top.name)
+
+    def count(self, framework: Framework, unit: Vector, units: int) -> None:
+        """The framework holds ``units`` more of ``unit``, or fewer.
+
+        Everything policies are charged passes here or in ``serve``. Nobody asks for keys: a policy whose keys follow prices
+        would have to find them anew for each task that ends.
+        """
         if self.balances and framework.role.only is None:
             self._count_balanced(framework, (*scale(unit, units), units))
-        else:
-            for name, level in ranked_above(framework):
-                if units >= 0:
-                    policy_of(level).charge(name, unit, units)
-                else:
-                    policy_of(level).release(name, unit, -units)
-        return before, policy.key(top.name)
+            return
+        for name, level in ranked_above(framework):
+            if units >= 0:
+                policy_of(level).charge(name, unit, units)
+            else:
+                policy_of(level).release(name, unit, -units)
 
     def recount(self, framework: Framework, before: Vector, after: Vector) -> None:
         """What the framework holds counts for something else from now on."""
