@@ -78,11 +78,14 @@ class _Slice:
     """A pool that runs what fits, oldest first; times are whole and ties go by order of arrival."""
 
     def __init__(self, free: Vector) -> None:
-        self._free = free
+        self._places = [place for place, amount in enumerate(free) if amount]
+        self._free: Vector = tuple(free[place] for place in self._places)
         self._stages: list[deque[tuple[Bundle, ...]]] = []
         self._left: list[int] = []
         self._queues: dict[Vector, deque[_Waiting]] = {}
         """By need: of those that need the same, the first is always the next."""
+        self._least: Vector = ()
+        """In each place the least that any waiting need has, or less: while that does not fit, nothing does."""
         self._numbers = 0
         # (time, arrivals after ends, number, job, need, pieces); an arrival has no pieces.
         self._events: list[tuple[int, int, int, int, Vector, int]] = []
@@ -110,24 +113,35 @@ class _Slice:
     def _open_next_stage(self, job: int) -> None:
         if self._stages[job]:
             for bundle in self._stages[job].popleft():
-                need = scale(bundle.unit, bundle.tasks) if bundle.is_gang else bundle.unit
+                need = self._need(bundle)
                 pieces = 1 if bundle.is_gang else bundle.tasks
                 self._left[job] += pieces
                 self._numbers += 1
                 waiting = _Waiting(self._numbers, job, need, pieces, bundle.duration_ms)
                 self._queues.setdefault(need, deque()).append(waiting)
+                self._least = tuple(map(min, self._least, need)) if self._least else need
+
+    def _need(self, bundle: Bundle) -> Vector:
+        """Of one piece, in the places that there are; looking at others would cost half of the time."""
+        need = scale(bundle.unit, bundle.tasks) if bundle.is_gang else bundle.unit
+        return tuple([need[place] for place in self._places])
 
     def _start(self, now_ms: int) -> None:
-        heads = [(queue[0].number, need) for need, queue in self._queues.items() if fits(need, self._free)]
+        if not fits(self._least, self._free):
+            return
+        queues, free = self._queues, self._free
+        heads = [(queue[0].number, need) for need, queue in queues.items() if fits(need, free)]
+        # Exact again, now that all were looked at: what was the least may have left since.
+        self._least = tuple(min(places) for places in zip(*queues, strict=True)) if queues else ()
         heapq.heapify(heads)
-        while heads:
+        while heads and fits(self._least, free):
             _, need = heapq.heappop(heads)
-            queue = self._queues[need]
-            first = queue[0]
-            pieces = min(first.pieces, _times(need, self._free))
-            if not pieces:
+            if not fits(need, free):
                 continue
-            self._free = subtract(self._free, scale(need, pieces))
+            queue = queues[need]
+            first = queue[0]
+            pieces = min(first.pieces, _times(need, free))
+            free = subtract(free, scale(need, pieces))
             self._push(now_ms + first.duration_ms, 0, first.job, need, pieces)
             first.pieces -= pieces
             if first.pieces:
@@ -136,7 +150,8 @@ class _Slice:
             if queue:
                 heapq.heappush(heads, (queue[0].number, need))
             else:
-                del self._queues[need]
+                del queues[need]
+        self._free = free
 
     def _push(self, at_ms: int, rank: int, job: int, need: Vector, pieces: int) -> None:
         self._numbers += 1
