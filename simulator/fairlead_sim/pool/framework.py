@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from fairlead_proto.ids import ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint, DemandClass
+from fairlead_sim.pool.feasibility import Kind
 from fairlead_sim.workloads.workload import Bundle, Job
-
-Kind = tuple[Vector, tuple[Constraint, ...]]
-"""What a class of tasks is told apart by."""
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,8 @@ from fairlead_master.allocation.api import AllocationError, AllocationSettings, 
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.engine import Alarm, Engine, Occurrence
-from fairlead_sim.pool.framework import ActiveJob, Kind, PoolFramework
+from fairlead_sim.pool.feasibility import Feasibility, attributes_of
+from fairlead_sim.pool.framework import ActiveJob, PoolFramework
 from fairlead_sim.pool.hosts import CrowdedHost, Slowdown
 from fairlead_sim.watching import Batch, Watcher
 from fairlead_sim.workloads.node import Node
@@ -85,7 +86,7 @@ class Pool:
         self._numbers = count()
         self._is_cycle_due = False
         self._deadline = Alarm(engine, self._cycle)
-        self._infeasible: dict[Kind, str] = {}
+        self._feasibility = Feasibility(self.allocator)
         self._watches_time = self.allocator.watches_time
         self._crowded: dict[str, CrowdedHost] = {}
         for node in nodes:
@@ -109,8 +110,8 @@ class Pool:
         agent_id = AgentId(node.name)
         if node.name in self._crowded:
             raise AllocationError(f"nodes: expected each name once, got {node.name!r} twice")
-        attributes = {"hostname": node.name, "agent_id": node.name, **node.attributes}
-        self.allocator.add_agent(agent_id, node.total, attributes)
+        self.allocator.add_agent(agent_id, node.total, attributes_of(node))
+        self._feasibility.add(node)
         self.allocator.set_agent_active(agent_id, active=True)
         self._crowded[node.name] = CrowdedHost(self.engine, node.total, self._options.slowdown)
 
@@ -123,7 +124,7 @@ class Pool:
         self._await_next(others, start_ms)
         now_ms = self.engine.now_ms
         for bundle in job.bundles:
-            why = self._why_infeasible((bundle.unit, bundle.constraints))
+            why = self._feasibility.why_never(bundle)
             if why:
                 self._watcher.refused(job, bundle, why, now_ms)
                 return
@@ -131,14 +132,6 @@ class Pool:
         framework = self._framework_of(job)
         framework.jobs += 1
         self._open_stage(framework, ActiveJob(job, job.stages()))
-
-    def _why_infeasible(self, kind: Kind) -> str:
-        """Why no node could ever hold such a task; empty if one could."""
-        why = self._infeasible.get(kind)
-        if why is None:
-            found = self.allocator.feasibility(*kind)
-            why = self._infeasible[kind] = "" if found is None else str(found)
-        return why
 
     def _framework_of(self, job: Job) -> PoolFramework:
         name = self._options.role_of(job)
