@@ -8,11 +8,11 @@ from fairlead_sim.reporting.report import Spread
 VALUES_MAX: Final = 4096
 """Kept apart exactly. A run of a few thousand tasks stays below; one of millions has more, and needs no more digits."""
 _BITS: Final = 12
-"""Of a value beyond that: it is off by less than one part in 4,096."""
+"""Of a value beyond that: it is off by less than one part in 2,048."""
 
 
 class Distribution:
-    """How often which value came; mean and largest are exact, percentiles within one part in 4,096."""
+    """How often which value came; mean and largest are exact, percentiles within one part in 2,048."""
 
     def __init__(self) -> None:
         self.count = 0

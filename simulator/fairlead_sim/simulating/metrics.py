@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairlead_proto.resources import Vector
+from fairlead_proto.resources import STANDARD_NAMES, Vector
 from fairlead_sim.simulating.crowding import Crowding
 from fairlead_sim.simulating.distribution import Distribution
 from fairlead_sim.simulating.integral import Integral
@@ -157,9 +157,9 @@ class Metrics:
         active = self._active[id(job)] = _Active(place, user, job.stages(), arrived_ms=now_ms)
         self._open_next_stage(active, now_ms)
 
-    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - told to all watchers
+    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - see _reason
         """See ``watching.Watcher``."""
-        refusal = self.refusals.setdefault(why, Refusal(job.job_id))
+        refusal = self.refusals.setdefault(self._reason(bundle), Refusal(job.job_id))
         refusal.jobs += 1
         refusal.tasks += job.tasks
 
@@ -224,6 +224,15 @@ class Metrics:
             self.others.hold(unit, units, now_ms)
         if self._crowding:
             self.crowded_ms += self._crowding[batch.host].change(unit, units, now_ms, self.over)
+
+    def _reason(self, bundle: Bundle) -> str:
+        """Why no host could hold a task, in words that many jobs share: ``why`` has the amounts of each."""
+        for place, (wanted, most) in enumerate(zip(bundle.unit, self._largest, strict=True)):
+            if wanted > most:
+                return f"a task wants more {STANDARD_NAMES[place]} than any node has"
+        if bundle.constraints:
+            return f"no node large enough has {' and '.join(map(str, bundle.constraints))}"
+        return "no node has all at once that a task wants"
 
     def _waits_of(self, unit: Vector) -> Distribution:
         """Waits of tasks of this size."""

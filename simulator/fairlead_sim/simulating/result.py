@@ -22,6 +22,17 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobSizeClass:
+    """The finished jobs of so many tasks."""
+
+    tasks_least: int
+    tasks_most: int
+    jobs: int
+    mean_completion_ms: float
+    mean_slowdown: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """The run over time: means over intervals that follow one another."""
 
@@ -78,6 +89,8 @@ class PolicyResult:
     below_fraction: float | None
     """Of the contending users' time, the part with a dominant share under 1/n of the n users then present."""
     waits_by_size: list[SizeClass]
+    jobs_by_size: list[JobSizeClass]
+    """By number of tasks, smallest first; classes without jobs are left out."""
     decisions: int
     """Units granted."""
     events: int
@@ -87,6 +100,8 @@ class PolicyResult:
     series: Series
     completions_ms: "array[int]" = field(repr=False)
     """Of each job, in the order they were given; ``UNFINISHED`` where it did not finish or was refused."""
+    slowdowns: "array[float]" = field(repr=False)
+    """The same; below zero where it did not finish."""
 
     @property
     def utilization(self) -> dict[str, float]:
@@ -100,7 +115,7 @@ class PolicyResult:
 
     def as_json(self) -> dict[str, Any]:
         """Everything but the series and the jobs, as plain data that is the same for every run of one seed."""
-        left_out = ("series", "completions_ms", "took_s")
+        left_out = ("series", "completions_ms", "slowdowns", "took_s")
         data = {name: value for name, value in _plain(self).items() if name not in left_out}
         data["utilization"] = self.utilization
         return data

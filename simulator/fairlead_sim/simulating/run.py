@@ -11,13 +11,12 @@ from fairlead_proto.ids import Role
 from fairlead_sim.engine import Engine
 from fairlead_sim.pool.hosts import Slowdown
 from fairlead_sim.pool.simulation import Pool, PoolOptions
-from fairlead_sim.simulating.alone import completions_alone_ms
 from fairlead_sim.simulating.metrics import Metrics, Subject
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.summing_up import sum_up
-from fairlead_sim.simulating.survey import Survey, survey
+from fairlead_sim.simulating.yardstick import Yardstick, measure
 from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Job, WorkloadError
+from fairlead_sim.workloads.workload import Job
 
 TRACKED_USERS: Final = 8
 """Whose shares over time are kept: those with the most work, as many as a plot can tell apart by colour."""
@@ -51,34 +50,6 @@ class SimulationOptions:
         return job.job_id if self.is_user_per_job else job.user
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Yardstick:
-    """What does not depend on the policy, so that it is computed once for all."""
-
-    survey: Survey
-    alone_ms: Sequence[int]
-    """Completion of each job on an own static slice of the cluster, see ``alone``."""
-
-
-def measure(jobs: Sequence[Job], nodes: Sequence[Node], options: SimulationOptions) -> Yardstick:
-    """The yardstick of a workload on these nodes.
-
-    Raises:
-        WorkloadError: there are no jobs or no nodes, or no job that the nodes can hold.
-    """
-    if not jobs:
-        raise WorkloadError("workload: expected at least one job, got none")
-    if not nodes:
-        raise WorkloadError("nodes: expected at least one, got none")
-    found = survey(jobs, nodes, options.user_of)
-    if not found.feasible:
-        raise WorkloadError(f"workload: expected a job that the nodes can hold, got none among {len(jobs)}")
-    alone_ms = completions_alone_ms(
-        jobs, found.feasible, found.capacity, user_of=options.user_of, weights=options.weights
-    )
-    return Yardstick(survey=found, alone_ms=alone_ms)
-
-
 def run_policy(
     jobs: Sequence[Job],
     nodes: Sequence[Node],
@@ -100,10 +71,10 @@ def run_policy(
 
     Raises:
         AllocationError: the policy or another setting is not known, or two nodes have one name.
-        WorkloadError: see ``measure``.
+        WorkloadError: see ``yardstick.measure``.
     """
     options = options or SimulationOptions()
-    yardstick = yardstick or measure(jobs, nodes, options)
+    yardstick = yardstick or measure(jobs, nodes, user_of=options.user_of, weights=options.weights)
     metrics = Metrics(
         Subject(
             jobs=jobs,
@@ -124,7 +95,7 @@ def run_policy(
         metrics,
         policy=policy,
         seed=options.seed,
-        alone_ms=yardstick.alone_ms,
+        yardstick=yardstick,
         decisions=pool.allocator.counters.decisions,
         is_complete=is_complete,
         took_s=time.perf_counter() - began,

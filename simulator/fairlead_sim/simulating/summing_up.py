@@ -1,11 +1,14 @@
 """From the sums of a run to its result."""
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from fairlead_proto.resources import STANDARD_NAMES
 from fairlead_sim.reporting.report import ResourceUse, SizeClass, UserReport, spread
 from fairlead_sim.simulating.metrics import Metrics
-from fairlead_sim.simulating.result import UNFINISHED, PolicyResult, Refused, Series
+from fairlead_sim.simulating.result import UNFINISHED, JobSizeClass, PolicyResult, Refused, Series
+from fairlead_sim.simulating.yardstick import Yardstick
 from fairlead_sim.workloads.workload import Job
 
 
@@ -14,7 +17,7 @@ def sum_up(
     *,
     policy: str,
     seed: int,
-    alone_ms: Sequence[int],
+    yardstick: Yardstick,
     decisions: int,
     is_complete: bool,
     took_s: float,
@@ -25,19 +28,18 @@ def sum_up(
         metrics: Of the whole run.
         policy: Under which it ran.
         seed: Of its chances.
-        alone_ms: Completion of each job on an own slice of the cluster, below zero where there is none.
+        yardstick: Of the same jobs.
         decisions: Units granted.
         is_complete: Whether it ran to its own end.
         took_s: Of real time.
     """
     end_ms = metrics.last_change_ms
     metrics.shares.settle(end_ms)
-    users = _users(metrics, alone_ms)
+    slowdowns = _slowdowns(metrics)
+    users = _users(metrics, slowdowns, yardstick.alone_ms)
     contending_ms = sum(user.contending_ms for user in users)
     below_ms = sum(standing.below_ms for standing in metrics.shares.users.values())
     run_ms = metrics.running.until(end_ms)
-    jobs = metrics.subject.jobs
-    done = [place for place, took_ms in enumerate(metrics.completion_ms) if took_ms != UNFINISHED]
     return PolicyResult(
         policy=policy,
         seed=seed,
@@ -49,8 +51,8 @@ def sum_up(
         tasks=metrics.tasks_arrived,
         tasks_finished=metrics.tasks_finished,
         makespan_ms=end_ms - metrics.first_arrival_ms,
-        completion_ms=spread([metrics.completion_ms[place] for place in done]),
-        slowdown=spread([slowdown(jobs[place], metrics.completion_ms[place]) for place in done]),
+        completion_ms=spread([took_ms for took_ms in metrics.completion_ms if took_ms != UNFINISHED]),
+        slowdown=spread([factor for factor in slowdowns if factor != UNFINISHED]),
         wait_ms=metrics.wait_ms.spread(),
         resources=_resources(metrics),
         crowded_fraction=metrics.crowded_ms / run_ms if run_ms else 0.0,
@@ -61,11 +63,13 @@ def sum_up(
         clear_violations=[user.user for user in users if user.is_clearly_worse_than_alone],
         below_fraction=below_ms / contending_ms if contending_ms else None,
         waits_by_size=_waits_by_size(metrics),
+        jobs_by_size=_jobs_by_size(metrics, slowdowns, yardstick.survey.job_size_ends),
         decisions=decisions,
         events=metrics.tasks_started + metrics.tasks_finished,
         took_s=took_s,
         series=_series(metrics, end_ms),
         completions_ms=metrics.completion_ms,
+        slowdowns=slowdowns,
     )
 
 
@@ -74,9 +78,15 @@ def ideal_ms(job: Job) -> int:
     return sum(max(bundle.duration_ms for bundle in stage) for stage in job.stages())
 
 
-def slowdown(job: Job, completion_ms: int) -> float:
-    """Completion over the ideal; an ideal of zero counts as one millisecond."""
-    return completion_ms / max(1, ideal_ms(job))
+def _slowdowns(metrics: Metrics) -> "array[float]":
+    """Of each job its completion over the ideal; an ideal of zero counts as one millisecond."""
+    return array(
+        "d",
+        [
+            UNFINISHED if took_ms == UNFINISHED else took_ms / max(1, ideal_ms(job))
+            for job, took_ms in zip(metrics.subject.jobs, metrics.completion_ms, strict=True)
+        ],
+    )
 
 
 def _refused(metrics: Metrics) -> list[Refused]:
@@ -91,6 +101,24 @@ def _waits_by_size(metrics: Metrics) -> list[SizeClass]:
         SizeClass(largest_size=end, wait=waits.spread())
         for end, waits in zip(metrics.subject.size_ends, metrics.waits_by_size, strict=True)
         if waits.count
+    ]
+
+
+def _jobs_by_size(metrics: Metrics, slowdowns: Sequence[float], ends: Sequence[int]) -> list[JobSizeClass]:
+    classes: list[list[int]] = [[] for _ in ends]
+    for place, (job, took_ms) in enumerate(zip(metrics.subject.jobs, metrics.completion_ms, strict=True)):
+        if took_ms != UNFINISHED:
+            classes[bisect_left(ends, job.tasks)].append(place)
+    return [
+        JobSizeClass(
+            tasks_least=before + 1,
+            tasks_most=end,
+            jobs=len(places),
+            mean_completion_ms=_mean([metrics.completion_ms[place] for place in places]),
+            mean_slowdown=_mean([slowdowns[place] for place in places]),
+        )
+        for before, end, places in zip((0, *ends), ends, classes, strict=False)
+        if places
     ]
 
 
@@ -112,15 +140,17 @@ def _resources(metrics: Metrics) -> dict[str, ResourceUse]:
     return found
 
 
-def _users(metrics: Metrics, alone_ms: Sequence[int]) -> list[UserReport]:
+def _users(metrics: Metrics, slowdowns: Sequence[float], alone_ms: Sequence[int]) -> list[UserReport]:
     subject = metrics.subject
     by_user: dict[str, list[int]] = {user: [] for user in sorted(metrics.users)}
     for place in metrics.arrived_places:
         by_user[subject.user_of(subject.jobs[place])].append(place)
-    return [_user(metrics, user, places, alone_ms) for user, places in by_user.items()]
+    return [_user(metrics, user, places, slowdowns, alone_ms) for user, places in by_user.items()]
 
 
-def _user(metrics: Metrics, user: str, places: list[int], alone_ms: Sequence[int]) -> UserReport:
+def _user(
+    metrics: Metrics, user: str, places: list[int], slowdowns: Sequence[float], alone_ms: Sequence[int]
+) -> UserReport:
     jobs = metrics.subject.jobs
     done = [place for place in places if metrics.completion_ms[place] != UNFINISHED]
     alone = [alone_ms[place] for place in done]
@@ -131,7 +161,7 @@ def _user(metrics: Metrics, user: str, places: list[int], alone_ms: Sequence[int
         tasks=sum(jobs[place].tasks for place in places),
         finished_jobs=len(done),
         mean_completion_ms=_mean([metrics.completion_ms[place] for place in done]),
-        mean_slowdown=_mean([slowdown(jobs[place], metrics.completion_ms[place]) for place in done]),
+        mean_slowdown=_mean([slowdowns[place] for place in done]),
         mean_wait_ms=sums.wait_ms / sums.tasks_finished if sums.tasks_finished else 0.0,
         mean_share=(
             standing.holding.until(metrics.last_change_ms) / standing.present_ms

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_proto.ids import AgentId
@@ -13,6 +14,10 @@ from fairlead_sim.workloads.plan import dominant_fraction
 from fairlead_sim.workloads.scaling import largest_amounts
 from fairlead_sim.workloads.workload import Job
 
+_JOB_SIZE_STEP: Final = 500
+_JOB_SIZE_STEPS: Final = 6
+"""The DRF paper's figure 14 compares jobs of 1–500 tasks, 501–1,000 and so on to 3,000; what is larger is a class of its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
@@ -23,6 +28,8 @@ class Survey:
     """Places of the jobs of which every task fits some node."""
     size_ends: tuple[float, ...]
     """Upper ends of the quartiles of demand size over their tasks; equal sizes may leave fewer than four."""
+    job_size_ends: tuple[int, ...]
+    """Upper ends, in tasks, of the classes of job size; the last is that of the largest job."""
     users: tuple[str, ...]
     """Of those jobs; the one with the most work first, in dominant share times run time."""
 
@@ -44,6 +51,7 @@ def survey(jobs: Sequence[Job], nodes: Sequence[Node], user_of: Callable[[Job], 
         capacity=capacity,
         feasible=feasible,
         size_ends=_quartiles(sizes, largest_amounts(totals)),
+        job_size_ends=_job_size_ends(max((jobs[place].tasks for place in feasible), default=1)),
         users=tuple(sorted(work, key=lambda user: (-work[user], user))),
     )
 
@@ -87,3 +95,11 @@ def _quartiles(tasks_of: dict[Vector, int], largest: Vector) -> tuple[float, ...
 def _rank(count: int, quarter: int) -> int:
     """As in ``reporting.report.percentile``."""
     return max(1, -(-count * quarter // QUARTILES))
+
+
+def _job_size_ends(most: int) -> tuple[int, ...]:
+    """The paper's classes, or, where they would put all jobs into one, powers of two."""
+    if most <= _JOB_SIZE_STEP:
+        return (*(2**power for power in range((most - 1).bit_length())), most)
+    steps = [_JOB_SIZE_STEP * number for number in range(1, _JOB_SIZE_STEPS + 1)]
+    return (*(step for step in steps if step < most), most)

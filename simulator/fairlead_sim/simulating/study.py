@@ -1,0 +1,208 @@
+"""One workload under several policies and seeds, in parallel processes.
+
+Each run is a function of the study, its policy and its seed, so the order in which processes end decides nothing. What
+does not depend on the policy is found first, once for each seed.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing import active_children, get_context
+from multiprocessing.queues import SimpleQueue
+from typing import Protocol, TypeVar
+
+from fairlead_sim.simulating.result import PolicyResult
+from fairlead_sim.simulating.run import SimulationOptions, run_policy
+from fairlead_sim.simulating.yardstick import Yardstick, measure
+from fairlead_sim.workloads.node import Node
+from fairlead_sim.workloads.workload import Job
+
+_Found = TypeVar("_Found")
+
+_LOOK_S = 0.25
+"""Between two looks at how far the processes are."""
+
+
+class Source(Protocol):
+    """Where the work comes from; it is sent to other processes."""
+
+    def jobs(self, seed: int, /) -> list[Job]:
+        """The jobs of a seed, by arrival."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """What is to be run."""
+
+    source: Source
+    nodes: tuple[Node, ...]
+    policies: tuple[str, ...]
+    seeds: tuple[int, ...]
+    options: SimulationOptions = field(default_factory=SimulationOptions)
+    """The seed in it does not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One seed's work, in numbers."""
+
+    seed: int
+    jobs: int
+    tasks: int
+    users: int
+    """Of jobs that some node can hold."""
+    yardstick: Yardstick = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """All results of a study."""
+
+    study: Study
+    workloads: tuple[Workload, ...]
+    """By seed, in the study's order."""
+    results: dict[str, list[PolicyResult]]
+    """By policy in the study's order, and then by seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run of a study."""
+
+    policy: str
+    seed: int
+
+
+Progress = Callable[[Case, int, int], None]
+"""Told of a case how many tasks have finished, of how many."""
+
+
+def run_study(study: Study, *, processes: int, progress: Progress = lambda *_: None) -> Outcome:
+    """Run everything, in at most so many processes at a time; one process means this one.
+
+    An interrupt, or whatever else is raised here, ends the other processes at once.
+
+    Raises:
+        AllocationError: a policy or another setting is not known.
+        TraceError, WorkloadError: the work or the nodes cannot be used.
+    """
+    cases = [Case(policy, seed) for policy in study.policies for seed in study.seeds]
+    with _crew(min(processes, len(cases)), progress) as crew:
+        workloads = tuple(crew.run(_survey, [(study, seed) for seed in study.seeds]))
+        by_seed = {workload.seed: workload for workload in workloads}
+        found = crew.run(_run_case, [(study, case, by_seed[case.seed]) for case in cases])
+    results: dict[str, list[PolicyResult]] = {policy: [] for policy in study.policies}
+    for case, result in zip(cases, found, strict=True):
+        results[case.policy].append(result)
+    return Outcome(study=study, workloads=workloads, results=results)
+
+
+def _survey(study: Study, seed: int) -> Workload:
+    jobs = _here.jobs(study.source, seed)
+    yardstick = measure(jobs, study.nodes, user_of=study.options.user_of, weights=study.options.weights)
+    return Workload(
+        seed=seed,
+        jobs=len(jobs),
+        tasks=sum(job.tasks for job in jobs),
+        users=len(yardstick.survey.users),
+        yardstick=yardstick,
+    )
+
+
+def _run_case(study: Study, case: Case, workload: Workload) -> PolicyResult:
+    tell, total = _here.progress, workload.tasks
+    parent = os.getppid()
+
+    def progress(tasks: int) -> None:
+        if os.getppid() != parent:  # whoever asked is gone, and nobody will ever take the answer
+            os._exit(1)
+        tell(case, tasks, total)
+
+    progress(0)
+    result = run_policy(
+        _here.jobs(study.source, case.seed),
+        study.nodes,
+        case.policy,
+        replace(study.options, seed=case.seed),
+        yardstick=workload.yardstick,
+        progress=progress,
+    )
+    tell(case, total, total)
+    return result
+
+
+@dataclass(slots=True)
+class _Process:
+    """What a process keeps between two calls."""
+
+    progress: Progress = lambda *_: None
+    read: tuple[Source, int, list[Job]] | None = None
+    """The latest workload: several policies run on one, and reading it once is enough."""
+
+    def jobs(self, source: Source, seed: int) -> list[Job]:
+        """The jobs of a seed."""
+        if self.read is None or self.read[:2] != (source, seed):
+            self.read = (source, seed, source.jobs(seed))
+        return self.read[2]
+
+
+_here = _Process()
+
+
+class _Crew:
+    """Runs calls here, or in processes of its own."""
+
+    def __init__(
+        self, pool: ProcessPoolExecutor | None, queue: "SimpleQueue[tuple[Case, int, int]] | None"
+    ) -> None:
+        self._pool = pool
+        self._queue = queue
+
+    def run(self, call: Callable[..., _Found], arguments: Sequence[tuple[object, ...]]) -> list[_Found]:
+        """The values of all calls, in their order."""
+        if self._pool is None:
+            return [call(*each) for each in arguments]
+        futures = [self._pool.submit(call, *each) for each in arguments]
+        waiting: set[Future[_Found]] = set(futures)
+        while waiting:
+            done, waiting = wait(waiting, timeout=_LOOK_S)
+            while self._queue is not None and not self._queue.empty():
+                _here.progress(*self._queue.get())
+            for future in done:
+                future.result()  # raises at once what broke one of them
+        return [future.result() for future in futures]
+
+
+@contextmanager
+def _crew(processes: int, progress: Progress) -> Iterator[_Crew]:
+    before = _here.progress
+    _here.progress = progress
+    try:
+        if processes <= 1:
+            yield _Crew(None, None)
+            return
+        # Forked children would inherit threads' locks; a fresh interpreter costs a tenth of a second.
+        context = get_context("spawn")
+        queue: SimpleQueue[tuple[Case, int, int]] = context.SimpleQueue()
+        others = set(active_children())
+        pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(queue,))
+        try:
+            yield _Crew(pool, queue)
+        except BaseException:
+            for child in set(active_children()) - others:
+                child.terminate()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    finally:
+        _here.progress, _here.read = before, None
+
+
+def _begin(queue: "SimpleQueue[tuple[Case, int, int]]") -> None:
+    """A child has begun."""
+    # Ctrl-C reaches the whole group of processes: children end by it without a word, and the parent says what there is to say.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _here.progress = lambda case, tasks, total: queue.put((case, tasks, total))

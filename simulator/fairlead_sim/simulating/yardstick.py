@@ -1,0 +1,41 @@
+"""What every policy is measured with on one workload: the same classes of sizes, and each job's end on an own slice."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairlead_sim.simulating.alone import completions_alone_ms
+from fairlead_sim.simulating.survey import Survey, survey
+from fairlead_sim.workloads.node import Node
+from fairlead_sim.workloads.workload import Job, WorkloadError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yardstick:
+    """What does not depend on the policy, so that it is computed once for all."""
+
+    survey: Survey
+    alone_ms: Sequence[int]
+    """Completion of each job on an own static slice of the cluster, see ``alone``."""
+
+
+def measure(
+    jobs: Sequence[Job],
+    nodes: Sequence[Node],
+    *,
+    user_of: Callable[[Job], str],
+    weights: Mapping[str, float] | None = None,
+) -> Yardstick:
+    """The yardstick of a workload on these nodes.
+
+    Raises:
+        WorkloadError: there are no jobs or no nodes, or no job that the nodes can hold.
+    """
+    if not jobs:
+        raise WorkloadError("workload: expected at least one job, got none")
+    if not nodes:
+        raise WorkloadError("nodes: expected at least one, got none")
+    found = survey(jobs, nodes, user_of)
+    if not found.feasible:
+        raise WorkloadError(f"workload: expected a job that the nodes can hold, got none among {len(jobs)}")
+    alone_ms = completions_alone_ms(jobs, found.feasible, found.capacity, user_of=user_of, weights=weights)
+    return Yardstick(survey=found, alone_ms=alone_ms)
