@@ -10,7 +10,7 @@ from fairlead_cli.errors import Failed, Invalid
 from fairlead_master.allocation.policies.names import EXAMPLES
 from fairlead_master.solvers.problem import SolverError
 from fairlead_sim.bench import allocation as allocation_bench
-from fairlead_sim.bench import cold_solves, live_policies
+from fairlead_sim.bench import cold_solves, live_policies, live_slots
 from fairlead_sim.bench import multipliers as multipliers_bench
 from fairlead_sim.bench.children import BenchFailed
 from fairlead_sim.bench.cluster import PARTS, ClusterOptions, run_cluster
@@ -79,6 +79,17 @@ def policies(names: Sequence[str], *, seconds: float, seed: int, head: str, as_j
         return
     print_header(header)
     live_policies.print_rows(rows)
+
+
+def slots(options: live_slots.SlotsOptions, *, as_json: bool) -> None:
+    """Run the DRF paper's comparison with slots on a live cluster and print the jobs done under each policy."""
+    header = make_header(seed=options.seed)
+    rows = live_slots.measure(options, tell=_tell_turn)
+    if as_json:
+        print(json.dumps({"header": header.as_dict(), "rows": [asdict(row) for row in rows]}, indent=2))
+        return
+    print_header(header)
+    live_slots.print_rows(rows)
 
 
 def _tell_turn(policy: str) -> None:

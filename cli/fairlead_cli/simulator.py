@@ -216,6 +216,56 @@ def bench_policies(*, as_json: bool, head: str, policies: Sequence[str], seconds
     benchmarks.policies(policies, seconds=seconds, seed=seed, head=head, as_json=as_json)
 
 
+@bench.command("slots")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Only this; repeatable [default: drf, slots:3 to slots:6, max-min:cpus]",
+)
+@click.option("--agents", type=click.IntRange(1, 200), default=48, show_default=True)
+@click.option("--seconds", type=click.FloatRange(1), default=60.0, show_default=True, help="For each policy.")
+@click.option(
+    "--task-seconds",
+    "task_s",
+    type=click.FloatRange(0.05),
+    default=3.0,
+    show_default=True,
+    help="Mean length of a task.",
+)
+@click.option("--job-tasks", type=click.IntRange(1, 10_000), default=80, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the lengths of tasks.")
+@json_option
+def bench_slots(
+    *,
+    agents: int,
+    as_json: bool,
+    job_tasks: int,
+    policies: Sequence[str],
+    seconds: float,
+    seed: int,
+    task_s: float,
+) -> None:
+    """Run section 7.2 of the DRF paper live: fair sharing against slots.
+
+    48 agents of 8 CPUs and 6 GiB, four users with jobs of small tasks and four with jobs of large ones; real processes
+    that sleep. Counts the jobs done and how long they took, under each policy.
+    """
+    from fairlead_cli import benchmarks
+    from fairlead_sim.bench.live_slots import POLICIES, SlotsOptions
+
+    options = SlotsOptions(
+        policies=tuple(policies) or POLICIES,
+        agents=agents,
+        seconds=seconds,
+        task_s=task_s,
+        job_tasks=job_tasks,
+        seed=seed,
+    )
+    with ended_as_by_ctrl_c(), _expected_errors(None):
+        benchmarks.slots(options, as_json=as_json)
+
+
 @bench.command("cluster")
 @_bench_options
 @click.option(
