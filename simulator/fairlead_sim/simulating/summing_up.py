@@ -175,7 +175,9 @@ def _user(
 
 
 def _series(metrics: Metrics, end_ms: int) -> Series:
-    timeline, last = metrics.timeline, metrics.sums_at(end_ms)
+    timeline = metrics.timeline
+    timeline.catch_up(end_ms)
+    last = metrics.sums_at(end_ms)
     rates = [timeline.rates(place, end_ms, last) for place in range(len(last))]
     resources = len(metrics.places)
     waiting, running, contended, jain, *shares = rates[resources:]

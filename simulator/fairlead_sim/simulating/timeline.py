@@ -39,7 +39,7 @@ class Timeline:
 
         Args:
             place: Which of the sums.
-            end_ms: The end of the run; the last interval ends there and may be shorter.
+            end_ms: The end of the run, caught up with; the last interval ends there and may be shorter.
             last: The sums then.
         """
         times = self.times_ms(end_ms)
