@@ -1,7 +1,12 @@
-"""Experiments of this paper."""
+"""Experiments of paper 000: T. Bonald and J. Roberts, "Enhanced Cluster Computing Performance through Proportional Fairness".
+
+``rates`` asks the solvers how fast jobs are served in a state; ``chain`` makes the stationary distribution of it, ``fluid`` a
+simulation with intervals (``intervals``). ``dynamic`` has figures 1 to 3.
+"""
 
 from typing import Final
 
 from fairlead_sim.reproduce.experiment import Experiment
+from fairlead_sim.reproduce.pf import dynamic
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = ()
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (*dynamic.EXPERIMENTS,)
