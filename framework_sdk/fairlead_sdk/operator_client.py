@@ -112,6 +112,14 @@ class OperatorClient:
             for offer in page.offers:
                 yield offer
 
+    async def classes(self) -> AsyncIterator[operator_pb2.ClassInfo]:
+        """Demand classes, by framework and class id: what frameworks want."""
+        async for page in self._pages(
+            "ListClasses", operator_pb2.ListRequest(), operator_pb2.ListClassesResponse
+        ):
+            for row in page.classes:
+                yield row
+
     async def watch(
         self, *, kinds: Iterable[str] = (), from_version: int = 0
     ) -> AsyncIterator[operator_pb2.Changes]:

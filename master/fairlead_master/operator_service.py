@@ -114,6 +114,15 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         infos = [views.offer_info(master, offer, now_ms) for offer in taken]
         return pb.ListOffersResponse(offers=infos, next_page_token=token, version=master.version)
 
+    async def ListClasses(self, request: pb.ListRequest, context: Context) -> pb.ListClassesResponse:
+        await self._check_page(request.page_size, context)
+        master = self._master
+        taken, token = views.page(
+            views.class_rows(master), views.class_row_key, request.page_size, request.page_token
+        )
+        infos = views.class_infos(master, taken)
+        return pb.ListClassesResponse(classes=infos, next_page_token=token, version=master.version)
+
     async def _check_page(self, size: int, context: Context) -> None:
         if not 0 <= size <= views.PAGE_SIZE_MAX:
             detail = f"page_size: expected 0 to {views.PAGE_SIZE_MAX}, got {size}"

@@ -1,17 +1,20 @@
 """What operators see of the core's state, as messages. Reads between steps, changes nothing."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Final, TypeVar
 
 import fairlead_master
 from fairlead_master.allocation.api import Prices
 from fairlead_master.allocation.hierarchy import with_those_above
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Offer, Task
-from fairlead_proto.convert import write_resources, write_usage
-from fairlead_proto.ids import FrameworkId, TaskId
+from fairlead_proto.convert import write_constraint, write_resources, write_usage
+from fairlead_proto.ids import ClassId, FrameworkId, TaskId
 from fairlead_proto.resources import Vector, add, scale, sum_vectors
+from fairlead_proto.tasks import DemandClass
 from fairlead_proto.v1 import operator_pb2 as pb
 
 PAGE_SIZE_DEFAULT: Final = 1_000
@@ -261,6 +264,39 @@ def offer_info(master: Master, offer: Offer, now_ms: int) -> pb.OfferInfo:
         resources=write_resources(scale(offer.unit, offer.units), master.kinds),
         expires_in_ms=max(0, offer.expires_ms - now_ms),
     )
+
+
+ClassRow = tuple[Framework, DemandClass]
+
+
+def class_rows(master: Master) -> Iterator[ClassRow]:
+    """Every demand class of every framework, unordered."""
+    for framework in master.frameworks.values():
+        for demand in framework.demand.values():
+            yield framework, demand
+
+
+def class_row_key(row: ClassRow) -> str:
+    """The order of the listing: by framework, then by class."""
+    return f"{row[0].framework_id}/{row[1].class_id}"
+
+
+def class_infos(master: Master, rows: Iterable[ClassRow]) -> Iterator[pb.ClassInfo]:
+    """The messages of rows in which those of a framework follow one another."""
+    for framework, own in groupby(rows, key=itemgetter(0)):
+        pending = master.allocator.pending(framework.framework_id)
+        offered: Counter[ClassId] = Counter()
+        for offer in framework.offers.values():
+            offered[offer.class_id] += offer.units
+        for _, demand in own:
+            yield pb.ClassInfo(
+                framework_id=framework.framework_id,
+                class_id=demand.class_id,
+                unit=write_resources(demand.unit, master.kinds),
+                pending=pending[demand.class_id],
+                offered=offered[demand.class_id],
+                constraints=map(write_constraint, demand.constraints),
+            )
 
 
 def changes_after(master: Master, version: int, kinds: frozenset[str], count_max: int) -> pb.Changes:

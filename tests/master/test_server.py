@@ -298,6 +298,42 @@ async def test_listings_are_paged_in_order_and_complete(dial: Dial, operator: An
         await operator.ListAgents(operator_pb2.ListRequest(page_size=-1))
 
 
+async def test_demand_classes_are_listed_with_what_waits_and_what_is_offered(
+    dial: Dial, operator: Any
+) -> None:
+    agent, framework = dial(RawAgent), dial(RawFramework)
+    await agent.register(total=resources(4, 8), attributes={"rack": "a"})
+    welcome = await framework.hello()
+    rack = types_pb2.Constraint(attribute="rack", operator="OPERATOR_EQUALS", values=["a"])
+    wanted = [
+        framework_pb2.DemandClass(class_id="a", unit=resources(3, 1), units=2, constraints=[rack]),
+        framework_pb2.DemandClass(class_id="b", unit=resources(2, 1), units=5),
+    ]
+    await framework.call(set_demand=framework_pb2.SetDemand(version=1, classes=wanted))
+    await framework.offer()
+
+    first = await operator.ListClasses(operator_pb2.ListRequest(page_size=1))
+    second = await operator.ListClasses(operator_pb2.ListRequest(page_token=first.next_page_token))
+
+    assert first.next_page_token == f"{welcome.framework_id}/a"
+    assert not second.next_page_token
+    assert list(first.classes) == [
+        operator_pb2.ClassInfo(
+            framework_id=welcome.framework_id,
+            class_id="a",
+            unit=resources(3, 1),
+            pending=1,
+            offered=1,
+            constraints=[rack],
+        )
+    ]
+    assert list(second.classes) == [
+        operator_pb2.ClassInfo(
+            framework_id=welcome.framework_id, class_id="b", unit=resources(2, 1), pending=5
+        )
+    ]
+
+
 async def test_policy_and_weights_change_at_run_time(operator: Any, dial: Dial) -> None:
     await dial(RawFramework).hello(role="eng")
     info = await operator.SetPolicy(operator_pb2.SetPolicyRequest(policy="slots:4", placement="pack"))

@@ -339,6 +339,32 @@ class ListOffersResponse(_message.Message):
     version: int
     def __init__(self, offers: _Optional[_Iterable[_Union[OfferInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
+class ClassInfo(_message.Message):
+    __slots__ = ("framework_id", "class_id", "unit", "pending", "offered", "constraints")
+    FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
+    CLASS_ID_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    OFFERED_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
+    framework_id: str
+    class_id: str
+    unit: _types_pb2.Resources
+    pending: int
+    offered: int
+    constraints: _containers.RepeatedCompositeFieldContainer[_types_pb2.Constraint]
+    def __init__(self, framework_id: _Optional[str] = ..., class_id: _Optional[str] = ..., unit: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., pending: _Optional[int] = ..., offered: _Optional[int] = ..., constraints: _Optional[_Iterable[_Union[_types_pb2.Constraint, _Mapping]]] = ...) -> None: ...
+
+class ListClassesResponse(_message.Message):
+    __slots__ = ("classes", "next_page_token", "version")
+    CLASSES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    classes: _containers.RepeatedCompositeFieldContainer[ClassInfo]
+    next_page_token: str
+    version: int
+    def __init__(self, classes: _Optional[_Iterable[_Union[ClassInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
 class WatchRequest(_message.Message):
     __slots__ = ("from_version", "kinds")
     FROM_VERSION_FIELD_NUMBER: _ClassVar[int]

@@ -64,6 +64,11 @@ class OperatorServiceStub(object):
                 request_serializer=fairlead__proto_dot_v1_dot_operator__pb2.ListRequest.SerializeToString,
                 response_deserializer=fairlead__proto_dot_v1_dot_operator__pb2.ListOffersResponse.FromString,
                 _registered_method=True)
+        self.ListClasses = channel.unary_unary(
+                '/fairlead.v1.OperatorService/ListClasses',
+                request_serializer=fairlead__proto_dot_v1_dot_operator__pb2.ListRequest.SerializeToString,
+                response_deserializer=fairlead__proto_dot_v1_dot_operator__pb2.ListClassesResponse.FromString,
+                _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/fairlead.v1.OperatorService/Watch',
                 request_serializer=fairlead__proto_dot_v1_dot_operator__pb2.WatchRequest.SerializeToString,
@@ -141,6 +146,13 @@ class OperatorServiceServicer(object):
 
     def ListOffers(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListClasses(self, request, context):
+        """What frameworks want, a row for each of their demand classes, in order of framework and class.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -227,6 +239,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.ListOffers,
                     request_deserializer=fairlead__proto_dot_v1_dot_operator__pb2.ListRequest.FromString,
                     response_serializer=fairlead__proto_dot_v1_dot_operator__pb2.ListOffersResponse.SerializeToString,
+            ),
+            'ListClasses': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListClasses,
+                    request_deserializer=fairlead__proto_dot_v1_dot_operator__pb2.ListRequest.FromString,
+                    response_serializer=fairlead__proto_dot_v1_dot_operator__pb2.ListClassesResponse.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -431,6 +448,33 @@ class OperatorService(object):
             '/fairlead.v1.OperatorService/ListOffers',
             fairlead__proto_dot_v1_dot_operator__pb2.ListRequest.SerializeToString,
             fairlead__proto_dot_v1_dot_operator__pb2.ListOffersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListClasses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.v1.OperatorService/ListClasses',
+            fairlead__proto_dot_v1_dot_operator__pb2.ListRequest.SerializeToString,
+            fairlead__proto_dot_v1_dot_operator__pb2.ListClassesResponse.FromString,
             options,
             channel_credentials,
             insecure,
