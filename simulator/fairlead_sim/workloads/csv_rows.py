@@ -33,6 +33,8 @@ def bad_place(path: Path, line: int, column: str, expected: str, got: str) -> Tr
     """The error for one place of a file. ``line`` counts from 1; 0 stands for the file as a whole."""
     place = f"{path}:{line}" if line else str(path)
     where = f"column {column}: " if column else ""
+    # A header may have anything in it, and an error is one line.
+    got = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in got[:81])
     shown = got if len(got) <= 80 else got[:77] + "..."
     return TraceError(f"{place}: {where}expected {expected}, got {shown}")
 
