@@ -24,7 +24,9 @@ from fairlead_cli.child_process import ChildProcess
 from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
 
 START_TIMEOUT_S: Final = 30.0
-"""Until all agents are registered: it takes about a second, and many on a host that swaps."""
+START_TIMEOUT_AN_AGENT_S: Final = 2.0
+"""Until all agents are registered, and so much more for each: a start takes about a second of CPU time, and many seconds on
+a host that swaps."""
 
 LOOK_INTERVAL_S: Final = 0.02
 """Between looks at a cluster that starts or stops: small against the time either takes."""
@@ -112,8 +114,8 @@ class LocalCluster:
 
     # --- life ---------------------------------------------------------------------------------------------------
 
-    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start everything at once and return when all agents are registered.
+    def start(self, timeout_s: float | None = None) -> None:
+        """Start everything at once and return when all agents are registered, by default in a time that grows with them.
 
         Raises:
             Invalid: the port is in use, or the directory cannot be.
@@ -155,15 +157,27 @@ class LocalCluster:
         self._stop_processes()
         self._remove_directory()
 
-    def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
+    def wait_until_ready(self, timeout_s: float | None = None) -> None:
         """Return when the master serves and has as many active agents as there are alive here.
 
         Raises:
             Failed: a process is dead, with the end of its log; or the time was not enough.
         """
+        timeout_s = timeout_s or START_TIMEOUT_S + START_TIMEOUT_AN_AGENT_S * len(self.agents)
         deadline = time.monotonic() + timeout_s
+        registered = 0
+
+        def look() -> None:
+            self._look_for_dead()
+            if time.monotonic() > deadline:
+                raise Failed(
+                    f"the cluster was not ready within {timeout_s:g} s: "
+                    f"{registered} of {len(self.agents)} agents had registered"
+                )
+            time.sleep(LOOK_INTERVAL_S)
+
         while not _answers(self.address):
-            self._look_for_dead(deadline)
+            look()
         from fairlead_cli import pages  # imports grpc, which takes as long as the children need to start
         from fairlead_cli.connection import connected
 
@@ -171,10 +185,11 @@ class LocalCluster:
             while True:
                 with contextlib.suppress(Unreachable):
                     rows = [row for row in pages.AGENTS.fetch(connection)[0] if row["state"] == "ACTIVE"]
-                    if len(rows) >= len(self.agents):
+                    registered = len(rows)
+                    if registered >= len(self.agents):
                         self.isolations = [row["isolation"] for row in rows]
                         return
-                self._look_for_dead(deadline)
+                look()
 
     def __enter__(self) -> Self:
         self.start()
@@ -273,16 +288,13 @@ class LocalCluster:
         if self._is_start_cancelled:
             raise StartCancelled("the cluster was to be started no longer")
 
-    def _look_for_dead(self, deadline: float) -> None:
+    def _look_for_dead(self) -> None:
         self._check_cancelled()
         for process in self.processes:
             if not process.is_alive:
                 raise Failed(
                     f"{process.name} ended at its start with code {process.exit_code}{process.last_words()}"
                 )
-        if time.monotonic() > deadline:
-            raise Failed(f"the cluster was not ready in time; see the logs in {self.directory / 'logs'}")
-        time.sleep(LOOK_INTERVAL_S)
 
     def _end_tasks(self) -> None:
         """Tear all frameworks down and wait, bounded, until no task is left.

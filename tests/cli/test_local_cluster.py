@@ -212,3 +212,15 @@ def test_children_end_with_a_parent_that_is_killed() -> None:
     assert len(children) >= 2
     assert not alive
     subprocess.run(["rm", "-rf", str(directory)], check=True)
+
+
+def test_a_start_that_takes_too_long_says_how_far_it_came_and_leaves_nothing() -> None:
+    cluster = LocalCluster(agents=2)
+
+    with pytest.raises(
+        Failed, match=r"the cluster was not ready within 0\.01 s: 0 of 2 agents had registered"
+    ):
+        cluster.start(timeout_s=0.01)
+
+    assert not any(process.is_alive for process in cluster.processes)
+    assert not cluster.directory.exists()
