@@ -5,27 +5,33 @@ exact shares would give, which is derived by hand. The steady states of the same
 test_bbf_zeldes_feitelson, judged without running anything.
 """
 
-import random
-
 import pytest
 
 from fairlead_master.allocation.policies import bbf
-from tests.papers.turns import IDLE, QUANTUM_MS, Phase, Turns, repeated, seconds
+from fairlead_sim.timesharing.history import History
+from fairlead_sim.timesharing.program import IDLE, Loop, Program, Use, parse
+from fairlead_sim.timesharing.simulation import QUANTUM_MS, Timesharing
 
-CPU, DISK, NET = 0, 1, 2
+CPU, DISK, NET = "CPU", "DISK", "NETWORK"
 FOREVER = 1_000
+
+
+def loop(times: int, *uses: tuple[str, float], width_s: float = 0) -> Loop:
+    """Uses of resources for so many seconds each."""
+    return Loop(times, tuple([Use(resource, length_s, width_s) for resource, length_s in uses]))
+
+
+def process(name: str, entitlement: float, *loops: Loop) -> Program:
+    return Program(name, entitlement, loops)
 
 
 @pytest.mark.parametrize("clients", [2, 3, 7])
 def test_section_3_equal_entitlements_are_served_round_robin(clients: int) -> None:
     """ "If all the clients have the same entitlements our algorithm will produce simple round-robin scheduling"."""
-    turns = Turns(1)
-    for client in range(clients):
-        turns.join(f"{client}", 1, seconds((CPU, FOREVER)))
+    run = Timesharing([process(f"{client}", 1, loop(1, (CPU, FOREVER))) for client in range(clients)]).run(20)
 
     for turn in range(1, 200):
-        turns.run_until(turn * QUANTUM_MS)
-        served = [process.used_ms[CPU] // QUANTUM_MS for process in turns.processes.values()]
+        served = [run.used_ms(name, CPU, turn * QUANTUM_MS) // QUANTUM_MS for name in run.processes]
         assert sum(served) == turn
         assert max(served) - min(served) <= 1
 
@@ -38,12 +44,20 @@ def test_section_4_1_the_constants_are_ours() -> None:
 
 
 def test_figure_1_an_example_program() -> None:
-    """Priority 34, 2 s of CPU, then 40 times 0.1 s of disk and 0.1 s of CPU: 6 s and 4 s, without its deviation of 0.05."""
-    turns = Turns(2)
-    turns.join("process", 34, seconds((CPU, 2), *[(DISK, 0.1), (CPU, 0.1)] * 40))
+    """Priority 34, 2 s of CPU, then 40 times 0.1 s of disk and 0.1 s of CPU: 6 s and 4 s, but for its deviation of 0.05."""
+    text = (
+        "# Priority:\n34\n# Requests:\nloop 1\nCPU_CS 2 0 NORM\nloop 40\n"
+        "DISK_CS 0.1 0.05 NORM\nCPU_CS 0.1 0.05 NORM\n"
+    )
 
-    assert turns.run() == {"process": 10}
-    assert turns.processes["process"].used_ms == [6_000, 4_000]
+    run = Timesharing([parse(text, "process")]).run()
+
+    assert run.total_s("process", 10) == run.finished_ms["process"] / 1000, "it never waits"
+    assert run.total_s("process", 20) == pytest.approx(10, abs=1.5)
+    assert run.used_ms("process", CPU, 2_000) == 2_000
+    exact = Timesharing([parse(text.replace("0.05", "0"), "process")]).run()
+    assert exact.finished_ms == {"process": 10_000}
+    assert [exact.used_ms("process", resource, 10_000) for resource in (CPU, DISK)] == [6_000, 4_000]
 
 
 def test_figure_2_two_quanta_for_one() -> None:
@@ -51,18 +65,14 @@ def test_figure_2_two_quanta_for_one() -> None:
 
     Blue's 5 s take 7.5: it ends at 12.5, and red at 15, as somebody always runs. Blue "receives two quanta each time".
     """
-    turns = Turns(1)
-    turns.join("red", 33, seconds((CPU, 10)))
-    assert turns.run_until(5_000) == {"red": [1]}
+    red = process("red", 33, loop(1, (CPU, 10)))
+    run = Timesharing([red, process("blue", 67, loop(1, (IDLE, 5), (CPU, 5)))]).run()
 
-    turns.join("blue", 67, seconds((CPU, 5)))
-    for second in range(6, 12):
-        given = turns.run_until(second * 1_000)
-        assert given["blue"][0] == pytest.approx(2 / 3, abs=0.11)
-
-    ends = turns.run()
-    assert ends["blue"] == pytest.approx(12.5, abs=0.3)
-    assert ends["red"] == 15
+    assert run.share("red", CPU, 0, 5) == 1
+    for second in range(5, 11):
+        assert run.share("blue", CPU, second, second + 1) == pytest.approx(2 / 3, abs=0.11)
+    assert run.finished_ms["blue"] == pytest.approx(12_500, abs=300)
+    assert run.finished_ms["red"] == 15_000
 
 
 def test_figure_3_the_one_with_the_highest_priority_ends_first() -> None:
@@ -71,11 +81,10 @@ def test_figure_3_the_one_with_the_highest_priority_ends_first() -> None:
     Then they have a sixth, a third and a half: done 5 s later, when 3 1/3 and 6 2/3 are. Then a third and two thirds: 5 s
     again, and the first has its second 5 s to itself. Which of the ten turns of a second come first is open.
     """
-    turns = Turns(1)
-    for percent in (10, 20, 30, 40):
-        turns.join(f"{percent}", percent, seconds((CPU, 10)))
+    run = Timesharing([process(f"{each}", each, loop(1, (CPU, 10))) for each in (10, 20, 30, 40)]).run()
 
-    assert turns.run() == pytest.approx({"40": 25, "30": 30, "20": 35, "10": 40}, abs=1)
+    expected = {"40": 25_000, "30": 30_000, "20": 35_000, "10": 40_000}
+    assert run.finished_ms == pytest.approx(expected, abs=1_000)
 
 
 def test_figure_4_processes_that_use_different_resources() -> None:
@@ -83,28 +92,28 @@ def test_figure_4_processes_that_use_different_resources() -> None:
 
     So blue is done after 50.5 s, green after 50.5 * 3/2 = 75; in all each has used 50 s.
     """
-    turns = Turns(3)
-    turns.join("blue", 70, repeated(5, seconds((CPU, 0.1), (NET, 10))))
-    turns.join("green", 20, repeated(5, seconds((CPU, 0.1), (DISK, 10))))
-    turns.join("red", 10, repeated(5, seconds((CPU, 0.1), (DISK, 10))))
-    turns.run_until(5_000)
+    programs = [
+        process(name, entitlement, loop(5, (CPU, 0.1), (resource, 10)))
+        for name, entitlement, resource in (("blue", 70, NET), ("green", 20, DISK), ("red", 10, DISK))
+    ]
 
-    given = turns.run_until(45_000)
+    run = Timesharing(programs).run()
 
-    assert given["blue"][NET] == pytest.approx(1, abs=0.02)
-    assert given["green"][DISK] == pytest.approx(0.67, abs=0.02)
-    assert given["red"][DISK] == pytest.approx(0.33, abs=0.02)
-    assert turns.run() == pytest.approx({"blue": 50.5, "green": 75, "red": 100.3}, abs=1)
-    assert [max(process.used_ms) for process in turns.processes.values()] == [50_000] * 3
+    assert run.share("blue", NET, 5, 45) == pytest.approx(1, abs=0.02)
+    assert run.share("green", DISK, 5, 45) == pytest.approx(0.67, abs=0.02)
+    assert run.share("red", DISK, 5, 45) == pytest.approx(0.33, abs=0.02)
+    assert run.finished_ms == pytest.approx({"blue": 50_500, "green": 75_000, "red": 100_300}, abs=1_000)
+    assert [run.total_s(name, 200) for name in run.processes] == [50.5] * 3
 
 
-def away(length_s: float, place: int) -> Turns:
-    """Red (70 %) uses the CPU for 2 s and something else for ``length_s``, over and over; blue (30 %) only the CPU."""
-    turns = Turns(2)
-    turns.join("red", 70, repeated(FOREVER, seconds((CPU, 2), (place, length_s))))
-    turns.join("blue", 30, seconds((CPU, FOREVER)))
-    turns.run_until(20_000)
-    return turns
+def away(length_s: float, resource: str, until_s: float) -> float:
+    """Red (70 %) uses the CPU for 2 s and something else for ``length_s``, over and over; blue (30 %) only the CPU.
+
+    Gives red's part of the CPU.
+    """
+    red = process("red", 70, loop(FOREVER, (CPU, 2), (resource, length_s)))
+    run = Timesharing([red, process("blue", 30, loop(1, (CPU, FOREVER)))]).run(until_s)
+    return run.share("red", CPU, 20, until_s)
 
 
 def test_figure_5_a_short_absence_costs_no_entitlement() -> None:
@@ -112,94 +121,82 @@ def test_figure_5_a_short_absence_costs_no_entitlement() -> None:
 
     A cycle is then 2 / 0.7 s. Without the grace period it would be that and half a second more: 2 of 3.36 s, 60 %.
     """
-    turns = away(0.5, DISK)
-
-    assert turns.run_until(140_000)["red"][CPU] == pytest.approx(0.7, abs=0.02)
+    assert away(0.5, DISK, 140) == pytest.approx(0.7, abs=0.02)
 
 
 def test_figure_6_a_long_absence_does() -> None:
     """4 s of suspension: on its return red has to share, 70 to 30. A cycle is 2 / 0.7 + 4 s, of which 2 on the CPU: 29 %."""
-    turns = away(4, IDLE)
-
-    assert turns.run_until(200_000)["red"][CPU] == pytest.approx(2 / (2 / 0.7 + 4), abs=0.01)
+    assert away(4, IDLE, 200) == pytest.approx(2 / (2 / 0.7 + 4), abs=0.01)
 
 
-def figure_7(red: float, blue: float, green: float) -> Turns:
+def figure_7(red: float, blue: float, green: float, width_s: float = 0) -> Timesharing:
     """Red wants the CPU and blue the disk; green 2 s of the CPU, then both in turns of 0.1 s."""
-    turns = Turns(2)
-    turns.join("red", red, seconds((CPU, FOREVER)))
-    turns.join("blue", blue, seconds((DISK, FOREVER)))
-    turns.join("green", green, seconds((CPU, 2), *[(DISK, 0.1), (CPU, 0.1)] * FOREVER))
-    return turns
+    turn_s = 0.1 if width_s else FOREVER
+    return Timesharing(
+        [
+            process("red", red, loop(FOREVER, (CPU, turn_s), width_s=width_s)),
+            process("blue", blue, loop(FOREVER, (DISK, turn_s), width_s=width_s)),
+            process(
+                "green", green, loop(1, (CPU, 2)), loop(FOREVER, (DISK, 0.1), (CPU, 0.1), width_s=width_s)
+            ),
+        ]
+    )
 
 
 def test_figure_7_red_and_blue_get_67_percent_green_33_of_each() -> None:
     """At first blue has the disk to itself, red and green the CPU 2 : 1; so green's 2 s take 6."""
-    turns = figure_7(40, 40, 20)
+    run = figure_7(40, 40, 20).run(39)
 
-    first = turns.run_until(5_500)
-    assert first["blue"][DISK] == 1
-    assert [first["red"][CPU], first["green"][CPU]] == pytest.approx([0.67, 0.33], abs=0.03)
-
-    turns.run_until(9_000)
-    then = turns.run_until(39_000)
-    assert [then["red"][CPU], then["blue"][DISK]] == pytest.approx([0.67, 0.67], abs=0.02)
-    assert then["green"] == pytest.approx([0.33, 0.33], abs=0.02)
+    assert run.share("blue", DISK, 0, 5.5) == 1
+    assert [run.share(name, CPU, 0, 5.5) for name in ("red", "green")] == pytest.approx(
+        [0.67, 0.33], abs=0.03
+    )
+    then = [run.share("red", CPU, 9, 39), run.share("blue", DISK, 9, 39)]
+    assert then == pytest.approx([0.67, 0.67], abs=0.02)
+    assert [run.share("green", each, 9, 39) for each in (CPU, DISK)] == pytest.approx([0.33, 0.33], abs=0.02)
 
 
 @pytest.mark.parametrize(("red", "blue", "green"), [(33, 33, 33), (25, 25, 50)])
 def test_figure_8_green_makes_twice_the_progress_and_no_more(red: int, blue: int, green: int) -> None:
     """Half of each resource for equal priorities, so twice the total; and for twice the priority, as it idles one in turn."""
-    turns = figure_7(red, blue, green)
-    turns.run_until(9_000)
+    run = figure_7(red, blue, green).run(39)
 
-    given = turns.run_until(39_000)
-
-    assert [given["red"][CPU], given["blue"][DISK]] == pytest.approx([0.5, 0.5], abs=0.02)
-    assert given["green"] == pytest.approx([0.5, 0.5], abs=0.02)
+    for name, resource in (("red", CPU), ("blue", DISK), ("green", CPU), ("green", DISK)):
+        assert run.share(name, resource, 9, 39) == pytest.approx(0.5, abs=0.02)
 
 
 @pytest.mark.parametrize(("red", "blue", "green"), [(33, 33, 33), (25, 25, 50)])
 def test_figure_8_out_of_step_green_falls_back_to_the_others_rate(red: int, blue: int, green: int) -> None:
-    """ "If randomization is introduced", green "makes progress at about the same rate as the other two"."""
-    dice = random.Random(8)
+    """ "If randomization is introduced", green "makes progress at about the same rate as the other two".
 
-    def drawn() -> float:
-        return max(0.01, dice.gauss(0.1, 0.05))
+    In step it makes twice theirs; out of step a seventh more than theirs, whatever its priority.
+    """
+    run = figure_7(red, blue, green, width_s=0.05).run(65)
 
-    turns = Turns(2)
-    turns.join("red", red, seconds(*[(CPU, drawn()) for _ in range(FOREVER)]))
-    turns.join("blue", blue, seconds(*[(DISK, drawn()) for _ in range(FOREVER)]))
-    turns.join("green", green, seconds(*[(place % 2, drawn()) for place in range(FOREVER)]))
-    turns.run_until(5_000)
-
-    given = turns.run_until(65_000)
-
-    assert sum(given["green"]) == pytest.approx(given["red"][CPU], abs=0.08)
-    assert sum(given["green"]) == pytest.approx(given["blue"][DISK], abs=0.08)
+    rate = run.progress("green", 5, 65)
+    assert rate == pytest.approx(run.progress("red", 5, 65), abs=0.12)
+    assert rate == pytest.approx(run.progress("blue", 5, 65), abs=0.12)
 
 
-REQUEST = seconds((NET, 0.5), (CPU, 1), (DISK, 2))
 OTHERS = ("red", "green", "blue")
 
 
-def requests(purple: float, other: float, times: int) -> Turns:
+def requests(purple: float, other: float, times: int) -> Timesharing:
     """Four processes of the same iterations."""
-    turns = Turns(3)
-    turns.join("purple", purple, repeated(times, REQUEST))
-    for name in OTHERS:
-        turns.join(name, other, repeated(times, REQUEST))
-    return turns
+    iterations = loop(times, (NET, 0.5), (CPU, 1), (DISK, 2))
+    return Timesharing(
+        [process("purple", purple, iterations), *[process(name, other, iterations) for name in OTHERS]]
+    )
 
 
 def test_figure_9_with_97_percent_one_hardly_waits() -> None:
     """Three iterations of 3.5 s: 10.5 s, and "never has to wait", but for the end of a quantum on each of nine uses."""
-    ends = requests(97, 1, times=3).run()
+    ends = requests(97, 1, times=3).run().finished_ms
 
-    assert 10.5 <= ends["purple"] <= 10.5 + 9 * QUANTUM_MS / 1_000
+    assert 10_500 <= ends["purple"] <= 10_500 + 9 * QUANTUM_MS
     assert min(ends[name] for name in OTHERS) > 2 * ends["purple"]
     # 24 s of disk in all, and the first and the last of it alone with nobody on it.
-    assert max(ends.values()) >= 24 + 1.5
+    assert max(ends.values()) >= 24_000 + 1_500
 
 
 @pytest.mark.parametrize(
@@ -212,13 +209,12 @@ def test_figures_9_and_10_progress_follows_the_priorities(
 
     At 10 % to 30 % it is "more than 1/3 of the others, because they sometimes need to wait for each other".
     """
-    turns = requests(purple, other, times=FOREVER)
-    turns.run_until(20_000)
+    simulation = requests(purple, other, times=FOREVER)
 
-    given = turns.run_until(120_000)
+    run = simulation.run(120)
 
-    assert turns.policy.bottlenecks == (DISK,)
-    disk = {name: parts[DISK] for name, parts in given.items()}
+    assert simulation.bottlenecks == (DISK,)
+    disk = {name: run.share(name, DISK, 20, 120) for name in run.processes}
     mean = sum(disk[name] for name in OTHERS) / 3
     assert at_least * mean < disk["purple"] < at_most * mean
     if purple == 97:
@@ -228,30 +224,30 @@ def test_figures_9_and_10_progress_follows_the_priorities(
 
 def test_figure_11_turns_lead_to_the_symmetric_solution() -> None:
     """Eight processes in pairs on three of four resources each, 0.1 s at a time: each 1/6 of the time, all used 100 %."""
-    turns = Turns(4)
-    for pair in range(4):
-        for which in "ab":
-            program = repeated(FOREVER, seconds(*[((pair + step) % 4, 0.1) for step in range(3)]))
-            turns.join(f"{pair}{which}", 1, program)
-    turns.run_until(5_000)
+    programs = [
+        process(f"{pair}{which}", 1, loop(FOREVER, *[(f"R{(pair + step) % 4}", 0.1) for step in range(3)]))
+        for pair in range(4)
+        for which in "ab"
+    ]
 
-    given = turns.run_until(45_000)
+    run = Timesharing(programs).run(45)
 
-    for parts in given.values():
+    for name in run.processes:
+        parts = [run.share(name, resource, 5, 45) for resource in run.resources]
         assert sorted(parts) == pytest.approx([0, 1 / 6, 1 / 6, 1 / 6], abs=0.01)
-    for place in range(4):
-        assert sum(parts[place] for parts in given.values()) == pytest.approx(1)
+    for resource in run.resources:
+        assert run.utilisation(resource, 5, 45) == pytest.approx(1)
 
 
-def figure_12(cpu_s: float) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+def figure_12(cpu_s: float) -> History:
     """Red (33) uses CPU and twice as much disk, green (67) CPU and twice as much network; from 5 s on blue (100) the CPU."""
-    turns = Turns(3)
-    turns.join("red", 33, repeated(FOREVER, seconds((CPU, cpu_s), (DISK, 2 * cpu_s))))
-    turns.join("green", 67, repeated(FOREVER, seconds((CPU, cpu_s), (NET, 2 * cpu_s))))
-    before = turns.run_until(5_000)
-    turns.join("blue", 100, seconds((CPU, FOREVER)))
-    turns.run_until(10_000)
-    return before, turns.run_until(70_000)
+    return Timesharing(
+        [
+            process("red", 33, loop(FOREVER, (CPU, cpu_s), (DISK, 2 * cpu_s))),
+            process("green", 67, loop(FOREVER, (CPU, cpu_s), (NET, 2 * cpu_s))),
+            process("blue", 100, loop(1, (IDLE, 5), (CPU, FOREVER))),
+        ]
+    ).run(70)
 
 
 def test_figure_12_a_bottleneck_appears() -> None:
@@ -259,14 +255,18 @@ def test_figure_12_a_bottleneck_appears() -> None:
 
     Green would have to run all the time for its third, but sometimes waits for the end of a quantum; blue has that.
     """
-    before, after = figure_12(0.1)
+    run = figure_12(0.1)
 
-    for place in (CPU, DISK, NET):
-        assert sum(parts[place] for parts in before.values()) == pytest.approx(0.67, abs=0.04)
-    cpu = {name: parts[CPU] for name, parts in after.items()}
+    for resource in (CPU, DISK, NET):
+        assert run.utilisation(resource, 0, 5) == pytest.approx(0.67, abs=0.04)
+    cpu = {name: run.share(name, CPU, 10, 70) for name in run.processes}
     assert cpu == pytest.approx({"red": 0.17, "green": 0.33, "blue": 0.50}, abs=0.04)
-    assert after["red"][DISK] == pytest.approx(before["red"][DISK] / 2, abs=0.03)
-    assert after["green"][NET] == pytest.approx(before["green"][NET], abs=0.07)
+    disk, network = (
+        [run.share(name, resource, *period) for period in ((0, 5), (10, 70))]
+        for name, resource in (("red", DISK), ("green", NET))
+    )
+    assert disk[1] == pytest.approx(disk[0] / 2, abs=0.03)
+    assert network[1] == pytest.approx(network[0], abs=0.07)
 
 
 def test_figure_12_a_second_at_a_time_gives_those_who_are_away_less() -> None:
@@ -274,10 +274,10 @@ def test_figure_12_a_second_at_a_time_gives_those_who_are_away_less() -> None:
 
     The paper's grows while a process is active anywhere (``allocation.policies.bbf`` says why ours does not).
     """
-    _, after = figure_12(1)
+    run = figure_12(1)
 
-    assert 0.55 < after["blue"][CPU] < 0.66
-    assert after["green"][CPU] == pytest.approx(2 * after["red"][CPU], abs=0.05)
+    assert 0.55 < run.share("blue", CPU, 10, 70) < 0.66
+    assert run.share("green", CPU, 10, 70) == pytest.approx(2 * run.share("red", CPU, 10, 70), abs=0.05)
 
 
 def test_figure_13_the_focus_shifts_to_another_bottleneck() -> None:
@@ -287,41 +287,45 @@ def test_figure_13_the_focus_shifts_to_another_bottleneck() -> None:
     speed but for waiting for others' quanta, and the rest is 2 : 1 : 1 but for what none of them can use.
     """
     entitled = {"first": 50.0, "second": 25.0, "third": 12.5, "fourth": 12.5}
-    turns = Turns(3)
+    programs = [process("first", 50, loop(FOREVER, (CPU, 0.8), (DISK, 0.1), (NET, 0.1)))]
     for name, share in entitled.items():
-        early = (CPU, 0.8), (DISK, 0.1), (NET, 0.1)
-        program: list[Phase] = repeated(FOREVER, seconds(*early))
         if name != "first":
-            cpu_and_disk = repeated(round(share * 2), seconds((CPU, 0.1), (DISK, 0.1)))
-            program = cpu_and_disk + repeated(FOREVER, seconds((CPU, 0.15), (DISK, 0.15), (NET, 0.7)))
-        turns.join(name, share, program)
-    before = turns.run_until(18_000)
-    assert turns.policy.bottlenecks == (CPU,)
-    for name, share in entitled.items():
-        assert before[name][CPU] == pytest.approx(share / 100, abs=0.05)
+            early = loop(round(share * 2), (CPU, 0.1), (DISK, 0.1))
+            late = loop(FOREVER, (CPU, 0.15), (DISK, 0.15), (NET, 0.7))
+            programs.append(process(name, share, early, late))
+    simulation = Timesharing(programs)
 
-    turns.run_until(30_000)
-    after = turns.run_until(90_000)
+    run = simulation.run(18)
 
-    assert NET in turns.policy.bottlenecks
-    assert after["first"][CPU] > before["first"][CPU] + 0.1
-    assert sum(parts[NET] for parts in after.values()) > 0.9
-    assert after["second"][NET] > after["third"][NET] + 0.1
-    assert after["third"][NET] == pytest.approx(after["fourth"][NET], abs=0.05)
+    assert simulation.bottlenecks == (CPU,)
+    before = {name: run.share(name, CPU, 0, 18) for name in entitled}
+    assert before == pytest.approx({name: share / 100 for name, share in entitled.items()}, abs=0.05)
+
+    run = simulation.run(90)
+
+    assert NET in simulation.bottlenecks
+    assert run.utilisation(NET, 30, 90) > 0.9
+    cpu, network = ({name: run.share(name, each, 30, 90) for name in entitled} for each in (CPU, NET))
+    assert cpu["first"] > before["first"] + 0.1
+    assert network["second"] > network["third"] + 0.1
+    assert network["third"] == pytest.approx(network["fourth"], abs=0.05)
     for name, share in entitled.items():
-        assert max(after[name][NET], after[name][CPU]) >= share / 100 - 0.01
+        assert max(network[name], cpu[name]) >= share / 100 - 0.01
 
 
 def test_figure_14_complementary_requirements_do_not_starve_the_third() -> None:
     """CPU and network both are bottlenecks; everybody has a third of one, and the third "tends to get ahead"."""
-    turns = Turns(2)
-    turns.join("1", 1, repeated(FOREVER, seconds((0, 0.1), (1, 0.014))))
-    turns.join("2", 1, repeated(FOREVER, seconds((1, 0.1), (0, 0.017))))
-    turns.join("3", 1, repeated(FOREVER, seconds((0, 0.1), (1, 0.1))))
-    turns.run_until(5_000)
+    simulation = Timesharing(
+        [
+            process("1", 1, loop(FOREVER, (CPU, 0.1), (NET, 0.014))),
+            process("2", 1, loop(FOREVER, (NET, 0.1), (CPU, 0.017))),
+            process("3", 1, loop(FOREVER, (CPU, 0.1), (NET, 0.1))),
+        ]
+    )
 
-    given = turns.run_until(45_000)
+    run = simulation.run(45)
 
-    assert turns.policy.bottlenecks == (0, 1)
-    assert all(max(parts) >= 1 / 3 for parts in given.values())
-    assert sum(given["3"]) > max(sum(given["1"]), sum(given["2"]))
+    assert simulation.bottlenecks == (CPU, NET)
+    for name in run.processes:
+        assert max(run.share(name, resource, 5, 45) for resource in run.resources) >= 1 / 3
+    assert run.progress("3", 5, 45) > max(run.progress("1", 5, 45), run.progress("2", 5, 45))
