@@ -1,7 +1,11 @@
-"""Experiments of this paper."""
+"""The simulations of paper 004: processes that use one resource at a time, under the live policy ``bbf``."""
 
 from typing import Final
 
+from fairlead_sim.reproduce.bbf import bottlenecks, entitlements, sharing
 from fairlead_sim.reproduce.experiment import Experiment
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = ()
+EXPERIMENTS: Final[tuple[Experiment, ...]] = tuple(
+    [study.experiment() for study in (*sharing.STUDIES, *entitlements.STUDIES, *bottlenecks.STUDIES)]
+)
+"""Figures 2 to 14. Figure 1 is an example of the format of programs."""
