@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from fairlead_master.allocation.multipliers.satiation import Wish
 from fairlead_master.solvers.bottleneck import solve, solve_discrete
 from fairlead_master.solvers.complaints import verify
+from fairlead_master.solvers.machine_market import share_machines
 from fairlead_master.solvers.problem import Amounts, Nodes, Problem, SolverError, User
 from fairlead_master.solvers.proportional import solve as solve_proportional
 from tests.solvers.test_complaints import a_problem, a_user
@@ -112,14 +114,12 @@ def test_where_all_fits_everyone_has_all_it_wants() -> None:
     assert solve(problem).tasks == (0.3, 0.4)
 
 
-def test_machines_of_one_proportion_are_one_pool_and_others_are_refused() -> None:
+def test_machines_of_one_proportion_are_one_pool() -> None:
     users = (a_user("A", 1, 4), a_user("B", 3, 1))
     pool = solve(Problem(("cpu", "mem"), (9.0, 18.0), users)).tasks
     alike = Problem(("cpu", "mem"), (9.0, 18.0), users, (Nodes(1, (6.0, 12.0)), Nodes(3, (1.0, 2.0))))
 
     assert solve(alike).tasks == pytest.approx(pool)
-    with pytest.raises(SolverError, match="resources stand in one proportion"):
-        solve(Problem(("cpu", "mem"), (9.0, 18.0), users, (Nodes(1, (6.0, 10.0)), Nodes(1, (3.0, 8.0)))))
 
 
 def test_whole_tasks_follow_the_fluid_ones() -> None:
@@ -177,3 +177,76 @@ def test_nobody_complains_with_justice_under_entitlements_by_resource(problem: P
 
     assert verdict.is_fair
     assert not verdict.improvable
+
+
+def machines(users: list[User], *nodes: Nodes, entitled: tuple[Amounts, ...] | None = None) -> Problem:
+    total = [sum(kind.count * kind.capacity[place] for kind in nodes) for place in range(2)]
+    return Problem(("cpus", "mem"), tuple(total), tuple(users), nodes, entitled)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([(1, 4), (3, 1), (1, 1), (2, 0), (0, 3)]),
+            st.floats(0.1, 10),
+            st.one_of(st.just(inf), st.floats(0.5, 20)),
+        ),
+        min_size=2,
+        max_size=6,
+    )
+)
+@hypothesis_settings(max_examples=40)
+def test_on_unlike_machines_nobody_complains_of_a_resource_of_a_kind(
+    wants: list[tuple[Amounts, float, float]],
+) -> None:
+    """Who gets less than it wants has its entitlement of something that is used up, where it is: see the docstring."""
+    users = [a_user(str(n), *need, weight=w, max_tasks=most) for n, (need, w, most) in enumerate(wants)]
+    kinds = (Nodes(3, (12.0, 6.0)), Nodes(2, (2.0, 20.0)))
+
+    tasks = solve(machines(users, *kinds)).tasks
+
+    for own, (need, weight, most) in zip(tasks, wants, strict=True):
+        if own < most * (1 - 1e-6):
+            assert can_complain_of_nothing(tasks, wants, kinds, own, need, weight)
+
+
+def can_complain_of_nothing(
+    tasks: Amounts,
+    wants: list[tuple[Amounts, float, float]],
+    kinds: tuple[Nodes, ...],
+    own: float,
+    need: Amounts,
+    weight: float,
+) -> bool:
+    """Whether equal money would buy it no more: at the market's prices, from the wishes alone, it spends its part of all."""
+    wishes = [Wish(row, money, most) for row, money, most in wants]
+    capacities = [[kind.count * amount for amount in kind.capacity] for kind in kinds]
+    market = share_machines(wishes, capacities)
+    assert market.units == pytest.approx(tasks, rel=1e-6)
+    # Prices are of all there is of a resource on a kind. A task costs most where it may not run: so the cheapest.
+    cost = min(
+        sum(part * price / total for part, price, total in zip(need, prices, capacity, strict=True))
+        for prices, capacity in zip(market.prices, capacities, strict=True)
+    )
+    spent, all_money = own * cost, sum(map(sum, market.prices))
+    return spent >= all_money * weight / sum(money for _, money, _ in wants) * (1 - 1e-6)
+
+
+def test_entitlements_by_resource_are_refused_on_unlike_machines() -> None:
+    users = [a_user("a", 1, 1), a_user("b", 1, 2)]
+
+    with pytest.raises(
+        SolverError, match=r"^nodes: expected one pool, .* where entitlements differ by resource"
+    ):
+        solve(machines(users, Nodes(1, (4, 1)), Nodes(1, (1, 4)), entitled=((0.5, 0.2), (0.5, 0.8))))
+
+
+def test_who_is_entitled_to_nothing_has_what_nobody_else_can_use_on_machines_too() -> None:
+    users = [a_user("a", 1, 0), a_user("b", 0, 1), a_user("c", 1, 1)]
+    problem = machines(users, Nodes(1, (4, 1)), Nodes(1, (1, 4)), entitled=((0.5, 0.5), (0, 0), (0.5, 0.5)))
+
+    a, b, c = solve(problem).tasks
+
+    assert a == pytest.approx(3)
+    assert c == pytest.approx(2)
+    assert b == pytest.approx(3)

@@ -17,6 +17,11 @@ For given budgets w_i = p . e_i the allocation, with its prices nu, is weighted 
 (``multipliers.satiation``). The equilibrium is a p for which nu is a multiple of p. With one entitlement a user budgets are
 the same whatever p is, and the first nu is the answer. Otherwise p moves towards nu step by step, half as far when it turned
 back. Nothing is known to find such an equilibrium quickly in all cases, so an answer is given only if the verifier agrees.
+
+*On machines of different kinds* a resource of one kind is a resource of its own: a task that runs there cannot use what is
+left elsewhere. Where everyone has one entitlement for all resources the argument above holds as it stands, j now being a
+resource of a kind: with the prices of proportional fairness on machines, who gets less than it wants has at least its
+entitlement of some resource of some kind that is used up. Entitlements that differ by resource are for one pool only.
 """
 
 from collections.abc import Sequence
@@ -26,6 +31,7 @@ from operator import mul, sub
 from typing import Final
 
 from fairlead_master.allocation.multipliers.satiation import Satiation, Wish, satiate
+from fairlead_master.solvers import proportional
 from fairlead_master.solvers.complaints import entitlements, verify
 from fairlead_master.solvers.discrete import TASKS_MAX, solve_live
 from fairlead_master.solvers.problem import Amounts, Problem, Solution, SolverError
@@ -51,14 +57,11 @@ def solve(problem: Problem) -> Solution:
     """Tasks per user, split at will; ``multipliers`` are what each resource costs if all users together own 1.
 
     Raises:
-        SolverError: entitlements to some resource add up to more than there is; machines of several kinds; or no
-            equilibrium was found, which is possible only with entitlements that differ by resource.
+        SolverError: entitlements to some resource add up to more than there is; no equilibrium was found, which is
+            possible only with entitlements that differ by resource; or these on machines of several kinds.
     """
     if not problem.is_one_pool:
-        raise SolverError(
-            "nodes: expected one pool, or machines whose resources stand in one proportion, under bbf, got "
-            f"{len(problem.nodes)} kinds; whole tasks may be on any machines"
-        )
+        return _solve_on_machines(problem)
     hungry = [place for place, user in enumerate(problem.users) if user.max_tasks > 0]
     owned = _completed(entitlements(problem))
     goods = [
@@ -78,6 +81,20 @@ def solve(problem: Problem) -> Solution:
         "entitlements: expected some for which prices settle, which they did not; "
         "with one entitlement a user for all resources they always do"
     )
+
+
+def _solve_on_machines(problem: Problem) -> Solution:
+    owned = entitlements(problem)
+    if any(len(set(row)) > 1 for row in owned):
+        raise SolverError(
+            "nodes: expected one pool, or machines whose resources stand in one proportion, where entitlements differ by "
+            f"resource under bbf, got {len(problem.nodes)} kinds; whole tasks may be on any machines"
+        )
+    users = [
+        replace(user, weights=(max(row[0], _BUDGET_MIN),) * len(row))
+        for user, row in zip(problem.users, owned, strict=True)
+    ]
+    return proportional.solve(replace(problem, users=tuple(users), entitlements=None), "bbf")
 
 
 def solve_discrete(problem: Problem) -> Solution:
