@@ -94,7 +94,11 @@ class Pool:
 
     def feed(self, jobs: Iterable[Job], *, origin_ms: int = 0) -> None:
         """Let these jobs arrive, each ``submit_ms - origin_ms`` after now; they are in order of arrival, and taken one by one."""
-        self._await_next(iter(jobs), self.engine.now_ms - origin_ms)
+        coming = iter(jobs)
+        first = next(coming, None)
+        if first is not None:
+            start_ms = self.engine.now_ms - origin_ms
+            self.engine.at(start_ms + first.submit_ms, partial(self._arrive_due, coming, start_ms, first))
 
     def run(self) -> None:
         """Let everything happen, until nothing more does."""
@@ -115,13 +119,18 @@ class Pool:
         self.allocator.set_agent_active(agent_id, active=True)
         self._crowded[node.name] = CrowdedHost(self.engine, node.total, self._options.slowdown)
 
-    def _await_next(self, jobs: Iterator[Job], start_ms: int) -> None:
-        job = next(jobs, None)
-        if job is not None:
-            self.engine.at(start_ms + job.submit_ms, partial(self._arrive, job, jobs, start_ms))
+    def _arrive_due(self, jobs: Iterator[Job], start_ms: int, job: Job | None) -> None:
+        """Let this job and all of its millisecond arrive, and plan for the next.
 
-    def _arrive(self, job: Job, others: Iterator[Job], start_ms: int) -> None:
-        self._await_next(others, start_ms)
+        Not one by one as occurrences: a cycle would come in between and give all there is to the first of them.
+        """
+        while job is not None and start_ms + job.submit_ms <= self.engine.now_ms:
+            self._arrive(job)
+            job = next(jobs, None)
+        if job is not None:
+            self.engine.at(start_ms + job.submit_ms, partial(self._arrive_due, jobs, start_ms, job))
+
+    def _arrive(self, job: Job) -> None:
         now_ms = self.engine.now_ms
         for bundle in job.bundles:
             why = self._feasibility.why_never(bundle)

@@ -101,6 +101,14 @@ def test_the_example_of_drf_is_served_three_and_two_tasks_at_once() -> None:
     assert diary.lines[-1] == "3000 B is done"
 
 
+def test_jobs_of_one_millisecond_have_all_arrived_before_anything_is_decided() -> None:
+    diary = simulate([a_job(name, some_tasks(9, 1, 1), submit_ms=5) for name in "ABC"])
+
+    assert [line for line in diary.of("starts") if line.startswith("5 ")] == [
+        f"5 {name} starts 3 on n" for name in "ABC"
+    ]
+
+
 def test_a_stage_begins_when_the_one_before_is_over() -> None:
     diary = simulate([a_job("J", some_tasks(2, 1, 1, 500), some_tasks(1, 1, 1, 700, stage=3))])
 
