@@ -48,8 +48,9 @@ class Queue:
 class PoolFramework:
     """One framework and its work."""
 
-    def __init__(self, framework_id: FrameworkId, role: Role) -> None:
+    def __init__(self, framework_id: FrameworkId, name: str, role: Role) -> None:
         self.framework_id = framework_id
+        self.name = name
         self.role = role
         self.jobs = 0
         """Under way."""

@@ -56,11 +56,11 @@ class CrowdedHost:
         self._number = 0
         self._alarm = Alarm(engine, self._look)
 
-    def start(self, batch: Batch, end: Callable[[], None]) -> None:
-        """These tasks run from now on; ``end`` is called when they are over."""
+    def start(self, batch: Batch, left_ms: int, end: Callable[[], None]) -> None:
+        """These tasks run for so long from now on, at normal speed; ``end`` is called when they are over."""
         self._settle()
         self._number += 1
-        heapq.heappush(self._ends, (self._progress + batch.bundle.duration_ms, self._number, batch, end))
+        heapq.heappush(self._ends, (self._progress + left_ms, self._number, batch, end))
         self._wanted = add(self._wanted, scale(batch.bundle.unit, batch.units))
         self._replan()
 

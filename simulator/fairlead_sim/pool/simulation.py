@@ -11,7 +11,7 @@ for a time that is drawn, from twice as long a span at each attempt, so that two
 do not wait for ever.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -26,7 +26,7 @@ from fairlead_sim.pool.framework import ActiveJob, PoolFramework
 from fairlead_sim.pool.hosts import CrowdedHost, Slowdown
 from fairlead_sim.watching import Batch, Watcher
 from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Job
+from fairlead_sim.workloads.workload import Bundle, Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,28 @@ class PoolOptions:
     """What a model of frameworks and hosts leaves open."""
 
     role_of: Callable[[Job], str] = lambda job: job.user
-    """On whose shares a job counts. Jobs of one role are one framework."""
+    """On whose shares a job counts."""
+    framework_of: Callable[[Job], str] | None = None
+    """Whose of several frameworks it is, each of one role; None: jobs of one role are one framework."""
     forgets_idle: bool = False
     """Whether a framework without work leaves, as those do that run one job each; otherwise it stays, as a person's does."""
     gang_patience_ms: int = 60_000
     """How long a gang may hold places that are not enough; its first pause is at most as long."""
     slowdown: Slowdown = field(default_factory=Slowdown)
     """Where the policy promises more than there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Tasks of a bundle that run on one host when a simulation begins."""
+
+    bundle: Bundle
+    units: int
+    host: str
+    ran_ms: int
+    """For how long."""
+    left_ms: int
+    """How much longer they will, if their host does not slow them down."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,8 +79,19 @@ class Pool:
         *,
         settings: AllocationSettings | None = None,
         options: PoolOptions | None = None,
+        drained: Collection[str] = (),
+        kinds: ResourceKinds | None = None,
     ) -> None:
         """All nodes are there from the start.
+
+        Args:
+            engine: Clock, calendar and dice.
+            nodes: The hosts.
+            watcher: Told of everything that happens.
+            settings: The policy and the rest that an operator may change.
+            options: What the model leaves open.
+            drained: Names of nodes on which nothing is started; what is adopted there runs to its end.
+            kinds: The resources there are; None: the standard ones.
 
         Raises:
             AllocationError: a setting is not known, or there are no nodes, or two of one name.
@@ -73,13 +99,13 @@ class Pool:
         if not nodes:
             raise AllocationError("nodes: expected at least one, got none")
         self.engine = engine
-        self.allocator = Allocator(ResourceKinds(), settings)
+        self.allocator = Allocator(kinds or ResourceKinds(), settings)
         self.events = 0
         """Tasks started plus tasks ended."""
         self._watcher = watcher
         self._options = options or PoolOptions()
         self._frameworks: dict[FrameworkId, PoolFramework] = {}
-        self._by_role: dict[str, PoolFramework] = {}
+        self._by_name: dict[str, PoolFramework] = {}
         self._told: dict[FrameworkId, PoolFramework] = {}
         """Those whose demand has changed since the last cycle."""
         self._gangs: dict[tuple[FrameworkId, ClassId], _Gang] = {}
@@ -90,7 +116,33 @@ class Pool:
         self._watches_time = self.allocator.watches_time
         self._crowded: dict[str, CrowdedHost] = {}
         for node in nodes:
-            self._add_node(node)
+            self._add_node(node, is_drained=node.name in drained)
+
+    def adopt(self, job: Job, running: Iterable[Running]) -> None:
+        """A job all of whose tasks that are left run already, here and now, whether or not there is room for them.
+
+        The watcher is told that it arrived and that its tasks were started, the latter with the time when they were.
+        """
+        now_ms = self.engine.now_ms
+        self._watcher.arrived(job, now_ms)
+        self._tell_time()
+        framework = self._framework_of(job)
+        framework.jobs += 1
+        active = ActiveJob(job, [job.bundles])
+        for tasks in running:
+            active.left += tasks.units
+            for _ in range(tasks.units):
+                self.allocator.charge(framework.framework_id, AgentId(tasks.host), tasks.bundle.unit)
+            started_ms = now_ms - tasks.ran_ms
+            batch = Batch(
+                job=job,
+                bundle=tasks.bundle,
+                units=tasks.units,
+                host=tasks.host,
+                ready_ms=started_ms,
+                started_ms=started_ms,
+            )
+            self._start(batch, tasks.left_ms, framework, active)
 
     def feed(self, jobs: Iterable[Job], *, origin_ms: int = 0) -> None:
         """Let these jobs arrive, each ``submit_ms - origin_ms`` after now; they are in order of arrival, and taken one by one."""
@@ -110,13 +162,13 @@ class Pool:
         """Jobs that have arrived and not finished."""
         return sum(framework.jobs for framework in self._frameworks.values())
 
-    def _add_node(self, node: Node) -> None:
+    def _add_node(self, node: Node, *, is_drained: bool) -> None:
         agent_id = AgentId(node.name)
         if node.name in self._crowded:
             raise AllocationError(f"nodes: expected each name once, got {node.name!r} twice")
         self.allocator.add_agent(agent_id, node.total, attributes_of(node))
-        self._feasibility.add(node)
-        self.allocator.set_agent_active(agent_id, active=True)
+        self._feasibility.add(node, is_drained=is_drained)
+        self.allocator.set_agent_active(agent_id, active=not is_drained)
         self._crowded[node.name] = CrowdedHost(self.engine, node.total, self._options.slowdown)
 
     def _arrive_due(self, jobs: Iterator[Job], start_ms: int, job: Job | None) -> None:
@@ -143,11 +195,12 @@ class Pool:
         self._open_stage(framework, ActiveJob(job, job.stages()))
 
     def _framework_of(self, job: Job) -> PoolFramework:
-        name = self._options.role_of(job)
-        framework = self._by_role.get(name)
+        role = self._options.role_of(job)
+        name = role if self._options.framework_of is None else self._options.framework_of(job)
+        framework = self._by_name.get(name)
         if framework is None:
-            framework = PoolFramework(FrameworkId(f"{next(self._numbers)}"), Role(name))
-            self._by_role[name] = self._frameworks[framework.framework_id] = framework
+            framework = PoolFramework(FrameworkId(f"{next(self._numbers)}"), name, Role(role))
+            self._by_name[name] = self._frameworks[framework.framework_id] = framework
             self._tell_time()
             self.allocator.add_framework(framework.framework_id, framework.role)
         return framework
@@ -209,12 +262,15 @@ class Pool:
                 ready_ms=waiting.job.ready_ms,
                 started_ms=now_ms,
             )
-            self._watcher.started(batch)
-            end = partial(self._end, batch, framework, waiting.job)
-            if self.allocator.allows_overcommit:
-                self._crowded[grant.agent_id].start(batch, end)
-            else:
-                self.engine.at(now_ms + waiting.bundle.duration_ms, end)
+            self._start(batch, waiting.bundle.duration_ms, framework, waiting.job)
+
+    def _start(self, batch: Batch, left_ms: int, framework: PoolFramework, active: ActiveJob) -> None:
+        self._watcher.started(batch)
+        end = partial(self._end, batch, framework, active)
+        if self.allocator.allows_overcommit:
+            self._crowded[batch.host].start(batch, left_ms, end)
+        else:
+            self.engine.after(left_ms, end)
 
     def _collect(self, framework: PoolFramework, grant: Grant) -> None:
         """A gang was offered places: it begins if these are the last, and holds them otherwise."""
@@ -264,4 +320,4 @@ class Pool:
         framework.jobs -= 1
         if not framework.jobs and self._options.forgets_idle:
             self.allocator.remove_framework(framework.framework_id)
-            del self._frameworks[framework.framework_id], self._by_role[framework.role]
+            del self._frameworks[framework.framework_id], self._by_name[framework.name]
