@@ -7,9 +7,10 @@ from fairlead_agent.core.records import Record
 from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import RunningTask, TaskSpec, TaskStatus, TaskUsage
+from fairlead_proto.value import value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Checkpoint:
     """Append the records to the journal before any later action."""
 
@@ -21,7 +22,7 @@ class Checkpoint:
 # To the executor.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StartProcess:
     """Run the task. Given at most once for a key, ever."""
 
@@ -43,7 +44,7 @@ class KillProcess:
     key: TaskKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ForgetProcess:
     """The end of the task is in the journal; the executor need not keep it."""
 
@@ -85,7 +86,7 @@ class SendRegistration:
     """By task, each in sequence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SendStatuses:
     """Report these statuses, in order."""
 

@@ -6,6 +6,7 @@ from enum import Enum, unique
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec, TaskUsage
+from fairlead_proto.value import value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ class LaunchOrder:
         return self.framework_id, self.spec.task_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LaunchRequested:
     """The master wants these tasks started."""
 
@@ -111,7 +112,7 @@ class KillRequested:
     orders: tuple[KillOrder, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StatusesAcknowledged:
     """The master has, of each task, every status up to the number."""
 
@@ -130,7 +131,7 @@ class ShutdownRequested:
 # From the executor.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ProcessStarted:
     """The task's process runs."""
 
@@ -146,7 +147,7 @@ class ProcessStartFailed:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ProcessExited:
     """Every process of the task is gone."""
 

@@ -112,13 +112,11 @@ def _take(step: Step, event: Event) -> None:
     match event:
         case Tick():
             _take_deadlines(step)
-        case SessionOpened():
-            open_session(step)
-        case SessionClosed():
-            close_session(step)
-        case RegistrationRefused():
-            # Not subject to the epoch: a master that knows itself to be old says so by this.
-            refuse(step, event)
+        # Those of every task come first, as cases are tried in their order.
+        case ProcessStarted():
+            start_process(step, event)
+        case ProcessExited() | ProcessStartFailed():
+            end_process(step, event)
         case (
             Registered()
             | LaunchRequested()
@@ -129,14 +127,17 @@ def _take(step: Step, event: Event) -> None:
         ):
             if obeys(step, event.epoch):
                 _take_order(step, event)
+        case SessionOpened():
+            open_session(step)
+        case SessionClosed():
+            close_session(step)
+        case RegistrationRefused():
+            # Not subject to the epoch: a master that knows itself to be old says so by this.
+            refuse(step, event)
         case ExecutorConnected():
             connect_executor(step, event)
         case ExecutorLost():
             lose_executor(step)
-        case ProcessStarted():
-            start_process(step, event)
-        case ProcessExited() | ProcessStartFailed():
-            end_process(step, event)
         case UsageMeasured():
             take_usage(step, event)
         case AgentStarted():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
 from fairlead_proto.tasks import TaskSpec, TaskStatus
+from fairlead_proto.value import value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class IdentityTaken:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TaskLaunched:
     """The agent has taken this task and is about to start it."""
 
@@ -33,14 +34,14 @@ class TaskLaunched:
     launched_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StatusMade:
     """The task moved to this state; the status is owed to the master until acknowledged."""
 
     status: TaskStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class StatusesAccepted:
     """The master has every status of the task up to this sequence number."""
 
