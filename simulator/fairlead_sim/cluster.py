@@ -183,7 +183,7 @@ class SimulatedMaster:
         if isinstance(action, actions.ToFramework):
             message: Message = Delivery(epoch, action)
         else:
-            message = _order(epoch, settings, action)
+            message = order_of(epoch, settings, action)
         if isinstance(action, actions.EndFrameworkSession | actions.EndAgentSession):
             del self._connections[action.session]
             self._agent_sessions.pop(action.session, None)
@@ -192,8 +192,8 @@ class SimulatedMaster:
             connection.send_down(message)
 
 
-def _order(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_agent.Event:
-    """What an agent makes of a message of the master."""
+def order_of(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_agent.Event:
+    """What an agent's shell makes of a message of the master."""
     match action:
         case actions.ConfirmAgent():
             return to_agent.Registered(

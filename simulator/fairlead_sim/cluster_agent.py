@@ -288,7 +288,7 @@ class SimulatedAgent:
         match action:
             case actions.SendRegistration():
                 connection.send_up(
-                    _registration(connection.number, action, self._engine.now_ms), is_first=True
+                    registration(connection.number, action, self._engine.now_ms), is_first=True
                 )
             case actions.SendStatuses():
                 connection.send_up(
@@ -309,7 +309,8 @@ class SimulatedAgent:
                 raise AssertionError(f"agent {self.name}: nobody carries out {action}")
 
 
-def _registration(session: int, action: actions.SendRegistration, now_ms: int) -> to_master.AgentConnected:
+def registration(session: int, action: actions.SendRegistration, now_ms: int) -> to_master.AgentConnected:
+    """What the master's shell makes of an agent's registration in a session."""
     return to_master.AgentConnected(
         session=session,
         agent_id=action.agent_id or None,

@@ -9,65 +9,12 @@ from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sim.engine import Engine
 from fairlead_sim.pool.hosts import Slowdown
 from fairlead_sim.pool.simulation import Pool, PoolOptions
-from fairlead_sim.watching import Batch
 from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Bundle, Job
+from fairlead_sim.workloads.workload import Job
+from tests.simulator.diary import Diary, a_job, some_tasks
 from tests.simulator.workload_builders import GIB
 
 NODE = (9000, 18 * GIB, 0, 0)
-
-
-class Diary:
-    """Everything a watcher is told, as lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def arrived(self, job: Job, now_ms: int) -> None:
-        self.lines.append(f"{now_ms} {job.job_id} arrives")
-
-    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:
-        self.lines.append(f"{now_ms} {job.job_id} is refused")
-        assert why
-
-    def started(self, batch: Batch) -> None:
-        self.lines.append(f"{batch.started_ms} {batch.job.job_id} starts {batch.units} on {batch.host}")
-
-    def ended(self, batch: Batch, now_ms: int) -> None:
-        self.lines.append(f"{now_ms} {batch.job.job_id} ends {batch.units}")
-
-    def finished(self, job: Job, now_ms: int) -> None:
-        self.lines.append(f"{now_ms} {job.job_id} is done")
-
-    def of(self, word: str) -> list[str]:
-        return [line for line in self.lines if f" {word} " in f"{line} "]
-
-
-def a_job(job_id: str, *bundles: Bundle, user: str = "", submit_ms: int = 0) -> Job:
-    return Job(job_id=job_id, user=user or job_id, submit_ms=submit_ms, bundles=bundles)
-
-
-def some_tasks(
-    tasks: int,
-    cpus: float,
-    mem_gib: float,
-    duration_ms: int = 1000,
-    *,
-    stage: int = 0,
-    is_gang: bool = False,
-    constraints: tuple[Constraint, ...] = (),
-) -> Bundle:
-    return Bundle(
-        job_id="",
-        user="",
-        stage=stage,
-        tasks=tasks,
-        unit=(round(cpus * 1000), round(mem_gib * GIB), 0, 0),
-        submit_ms=0,
-        duration_ms=duration_ms,
-        is_gang=is_gang,
-        constraints=constraints,
-    )
 
 
 def simulate(

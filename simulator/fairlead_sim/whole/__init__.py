@@ -1,0 +1,1 @@
+"""The thorough level of simulation: the cores of a live master and its agents, and the messages between them."""

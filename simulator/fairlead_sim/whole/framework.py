@@ -1,0 +1,216 @@
+"""A framework that works off its jobs as fast as it is offered places, by the protocol and nothing else.
+
+It says what it wants when it has something new to want, takes every offer at once, acknowledges each status, and opens the
+next stage of a job when it has heard of the last end of the one before. What one turn of the master has for it is answered
+by one message.
+
+A *gang* holds the offers made to it until there are enough for all of its tasks. It can hold them for no longer than their
+leases; before the first ends it gives all back and wants none for a time that is drawn (as in ``pool``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from fairlead_master.core import actions, events
+from fairlead_proto.ids import AgentId, ClassId, Role, TaskId
+from fairlead_proto.task_state import TaskState, is_terminal
+from fairlead_proto.tasks import TaskSpec, TaskStatus
+from fairlead_sim.engine import Engine, Occurrence
+from fairlead_sim.pool.framework import ActiveJob, PoolFramework, Waiting
+from fairlead_sim.watching import Batch
+from fairlead_sim.whole.master import MasterShell, Order
+from fairlead_sim.whole.work import Launch, Programs
+from fairlead_sim.workloads.workload import Job
+
+_ATTEMPTS_COUNTED: Final = 10
+"""Of a gang: pauses do not grow for ever."""
+
+
+@dataclass(slots=True, eq=False)
+class _Gang:
+    """The offers a gang holds."""
+
+    offers: list[actions.OfferTerms] = field(default_factory=list)
+    units: int = 0
+    attempts: int = 0
+    patience: Occurrence | None = None
+
+
+class WorkloadFramework:
+    """One framework, its session and its work."""
+
+    def __init__(
+        self,
+        role: str,
+        engine: Engine,
+        master: MasterShell,
+        programs: Programs,
+        *,
+        gang_patience_ms: int,
+        finished: Callable[["WorkloadFramework", Job], None],
+    ) -> None:
+        """Registers at once; ``finished`` is told of each job when its last task is known to be over."""
+        self.role = Role(role)
+        self.jobs = 0
+        """Under way."""
+        self._engine = engine
+        self._master = master
+        self._programs = programs
+        self._gang_patience_ms = gang_patience_ms
+        self._finished = finished
+        self._launches: dict[TaskId, Launch] = {}
+        """Of each task that is not known to be over."""
+        self._gangs: dict[ClassId, _Gang] = {}
+        self._requests = 0
+        self._wants_more = False
+        answer = master.connect(self._connected, self._receive)
+        welcome = next(order for order in answer if isinstance(order, actions.WelcomeFramework))
+        self._session = welcome.session
+        self._work = PoolFramework(welcome.framework_id, self.role)
+
+    def _connected(self, session: int) -> events.Event:
+        return events.FrameworkConnected(session=session, framework_id=None, name=self.role, role=self.role)
+
+    def submit(self, job: Job) -> None:
+        """Run a job."""
+        self.jobs += 1
+        self._open_stage(ActiveJob(job, job.stages()))
+        self._master.send([self._demand()])
+
+    def leave(self) -> None:
+        """Unregister. There is nothing under way any more."""
+        self._master.send([events.TeardownAsked(session=self._session, request_id=self._next_request())])
+        self._master.disconnect(self._session)
+
+    def _open_stage(self, active: ActiveJob) -> None:
+        bundles = active.stages[active.stage]
+        active.ready_ms = self._engine.now_ms
+        active.left = sum(bundle.tasks for bundle in bundles)
+        for bundle in bundles:
+            self._work.enqueue(active, bundle)
+        self._wants_more = True
+
+    def _receive(self, orders: list[Order]) -> None:
+        """A message of the master."""
+        message: list[events.Event] = []
+        acknowledged: list[tuple[TaskId, int, AgentId]] = []
+        for order in orders:
+            match order:
+                case actions.ForwardStatuses():
+                    acknowledged += [(s.task_id, s.sequence, s.agent_id) for s in order.statuses]
+                    for status in order.statuses:
+                        if status.state is not TaskState.RUNNING:
+                            self._follow(status)
+                case actions.SendOffers():
+                    for offer in order.offers:
+                        self._consider(offer, message)
+                case actions.AnswerAccept():
+                    rejected = [answer for answer in order.answers if answer.rejection is not None]
+                    assert not rejected, (
+                        f"framework {self.role}: nobody else had what it was offered: {rejected}"
+                    )
+                case actions.AnswerCall():
+                    assert order.code is actions.CallCode.OK, f"framework {self.role}: {order}"
+                case _:
+                    raise AssertionError(
+                        f"framework {self.role}: {order} on a cluster in which nothing fails"
+                    )
+        if acknowledged:
+            message.append(events.StatusesAcknowledged(session=self._session, items=tuple(acknowledged)))
+        if self._wants_more:
+            # Behind the acceptances: it is wanted beyond what they take.
+            message.append(self._demand())
+        if message:
+            self._master.send(message)
+
+    def _demand(self) -> events.DemandSet:
+        self._wants_more = False
+        request = self._next_request()
+        return events.DemandSet(
+            session=self._session, request_id=request, version=request, classes=tuple(self._work.demand())
+        )
+
+    def _next_request(self) -> int:
+        self._requests += 1
+        return self._requests
+
+    def _follow(self, status: TaskStatus) -> None:
+        """A task has moved: to its end, unless its start was slow."""
+        if not is_terminal(status.state):
+            return
+        assert status.state is TaskState.FINISHED, f"framework {self.role}: {status}, where nothing fails"
+        active = self._launches.pop(status.task_id).active
+        active.left -= 1
+        if active.left:
+            return
+        active.stage += 1
+        if active.stage < len(active.stages):
+            self._open_stage(active)
+            return
+        self.jobs -= 1
+        self._finished(self, active.job)
+
+    def _consider(self, offer: actions.OfferTerms, message: list[events.Event]) -> None:
+        queue = self._work.queues[offer.class_id]
+        if not queue.is_gang:
+            message.append(self._accept(offer))
+            return
+        gang = self._gangs.setdefault(offer.class_id, _Gang())
+        gang.offers.append(offer)
+        gang.units += offer.units
+        if gang.units == queue.tasks:
+            if gang.patience is not None:
+                gang.patience.cancel()
+            del self._gangs[offer.class_id]
+            message += [self._accept(held) for held in gang.offers]
+        elif gang.patience is None:
+            patience_ms = min(self._gang_patience_ms, offer.lease_ms // 2)
+            gang.patience = self._engine.after(patience_ms, partial(self._give_up, offer.class_id))
+
+    def _accept(self, offer: actions.OfferTerms) -> events.OfferAccepted:
+        specs: list[TaskSpec] = []
+        for waiting, units in self._work.take(offer.class_id, offer.units):
+            specs += self._launch(offer, waiting, units)
+        return events.OfferAccepted(
+            session=self._session,
+            request_id=self._next_request(),
+            offer_id=offer.offer_id,
+            tasks=tuple(specs),
+        )
+
+    def _launch(self, offer: actions.OfferTerms, waiting: Waiting, units: int) -> list[TaskSpec]:
+        batch = Batch(
+            job=waiting.job.job,
+            bundle=waiting.bundle,
+            units=units,
+            host=offer.hostname,
+            ready_ms=waiting.job.ready_ms,
+            started_ms=0,  # Its host says when.
+        )
+        launch = Launch(batch, waiting.job)
+        command = self._programs.add(launch)
+        task_ids = [TaskId(f"{command}-{number}") for number in range(units)]
+        self._launches.update(dict.fromkeys(task_ids, launch))
+        words = (command,)
+        return [TaskSpec(task_id=task_id, resources=offer.unit, command=words) for task_id in task_ids]
+
+    def _give_up(self, class_id: ClassId) -> None:
+        """A gang has held offers for too long: it gives them back and pauses."""
+        gang = self._gangs[class_id]
+        # Drawn, as two that gave up together would otherwise come back together.
+        longest_ms = self._gang_patience_ms << min(gang.attempts, _ATTEMPTS_COUNTED)
+        self._master.send(
+            [
+                events.OffersDeclined(
+                    session=self._session,
+                    request_id=self._next_request(),
+                    offer_ids=tuple(offer.offer_id for offer in gang.offers),
+                    reason="not enough of them for all tasks of a gang",
+                    scope=events.DeclineScope.CLASS,
+                    ttl_ms=self._engine.random.randint(1, longest_ms),
+                )
+            ]
+        )
+        self._gangs[class_id] = _Gang(attempts=gang.attempts + 1)

@@ -1,0 +1,185 @@
+"""A host: the machine of a live agent in its shell, and processes that do nothing but take their time."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from fairlead_agent.core import actions, events
+from fairlead_agent.core.machine import AgentMachine
+from fairlead_agent.core.restore import restore
+from fairlead_agent.core.state import AgentSettings
+from fairlead_agent.runner import BUSY_EVENTS
+from fairlead_master.core import events as to_master
+from fairlead_proto.ids import TaskKey
+from fairlead_proto.pace import Pace
+from fairlead_proto.tasks import TaskStatus
+from fairlead_sim.cluster import order_of
+from fairlead_sim.cluster_agent import registration
+from fairlead_sim.engine import Engine
+from fairlead_sim.pool.hosts import CrowdedHost
+from fairlead_sim.watching import Watcher
+from fairlead_sim.whole.master import MasterShell, Order
+from fairlead_sim.whole.turns import Inbox, Reminder
+from fairlead_sim.whole.work import Launch, Programs, Tally
+from fairlead_sim.workloads.node import Node
+
+Report = Callable[[list[events.Event]], None]
+"""Takes what has happened to processes, in order."""
+
+_REMEMBERED: Final = 100
+"""Tasks that are over an agent remembers, and their sandboxes: it does so in case a session breaks, which none does here,
+and ten thousand of them on each of a thousand hosts would be gigabytes."""
+
+
+class Processes:
+    """The processes of one host: they do nothing but take their time."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        watcher: Watcher,
+        tally: Tally,
+        start_ms: int,
+        crowded: CrowdedHost | None,
+    ) -> None:
+        """``crowded`` says how fast tasks run, where the policy promises more than there is."""
+        self._programs = programs
+        self._watcher = watcher
+        self._tally = tally
+        self._start_ms = start_ms
+        self._crowded = crowded
+        self._ordered: dict[str, list[TaskKey]] = {}
+        """To be started at the end of the agent's turn, by command."""
+
+    def order(self, order: actions.StartProcess) -> None:
+        """Make a process of a task when ``start`` is called."""
+        key = (order.framework_id, order.spec.task_id)
+        self._ordered.setdefault(order.spec.command[0], []).append(key)
+
+    def start(self, engine: Engine, report: Report) -> None:
+        """Start what was ordered; what happens to the processes is reported."""
+        if self._ordered:
+            ordered, self._ordered = self._ordered, {}
+            engine.after(self._start_ms, partial(self._begin, ordered, engine, report))
+
+    def _begin(self, ordered: dict[str, list[TaskKey]], engine: Engine, report: Report) -> None:
+        for command, keys in ordered.items():
+            launch = self._programs.take(command)
+            batch = launch.batch
+            batch.started_ms = engine.now_ms
+            self._tally.started += len(keys)
+            self._watcher.started(batch)
+            end = partial(self._end, launch, keys, engine, report)
+            if self._crowded is not None:
+                self._crowded.start(batch, end)
+            else:
+                engine.after(batch.bundle.duration_ms, end)
+        report([events.ProcessStarted(key=key) for keys in ordered.values() for key in keys])
+
+    def _end(self, launch: Launch, keys: list[TaskKey], engine: Engine, report: Report) -> None:
+        """The processes of a launch end, all of them well."""
+        now_ms = engine.now_ms
+        self._tally.ended += len(keys)
+        self._watcher.ended(launch.batch, now_ms)
+        report([events.ProcessExited(key=key, exit_code=0, signal=None, ended_ms=now_ms) for key in keys])
+
+
+class Host:
+    """One agent that does not fail, with its executor, which is always there."""
+
+    def __init__(
+        self,
+        node: Node,
+        engine: Engine,
+        master: MasterShell,
+        processes: Processes,
+        *,
+        gather_ms: int,
+    ) -> None:
+        """Registers at once. A busy agent waits for ``gather_ms`` before it takes what has come."""
+        self.name = node.name
+        settings = AgentSettings(
+            hostname=node.name,
+            total=node.total,
+            attributes=node.attributes,
+            history_count_max=_REMEMBERED,
+            sandbox_count_max=_REMEMBERED,
+        )
+        self.machine = AgentMachine(settings, restore([], settings))
+        self.records = 0
+        """That a live agent would have written to its journal."""
+        self._engine = engine
+        self._master = master
+        self._processes = processes
+        self._gather_ms = gather_ms
+        self._pace = Pace(BUSY_EVENTS)
+        self._inbox: Inbox[events.Event] = Inbox(engine, self._turn)
+        self._reminder = Reminder(engine, self.machine.next_deadline_ms, lambda: self._turn([]))
+        self._session = 0
+        self._register()
+
+    def _register(self) -> None:
+        now_ms = self._engine.now_ms
+        self.machine.step(events.AgentStarted(boot_id="boot"), now_ms)
+        self.machine.step(events.ExecutorConnected(isolation="none", running=(), ended=()), now_ms)
+        hello = next(
+            action
+            for action in self.machine.step(events.SessionOpened(), now_ms)
+            if isinstance(action, actions.SendRegistration)
+        )
+
+        def connected(session: int) -> to_master.Event:
+            self._session = session
+            return registration(session, hello, now_ms)
+
+        self._receive(self._master.connect(connected, self._receive))
+
+    def _receive(self, orders: list[Order]) -> None:
+        """A message of the master."""
+        epoch, settings = self._master.machine.master.epoch, self._master.machine.master.settings
+        self._put([order_of(epoch, settings, order) for order in orders])  # type: ignore[arg-type]  # none to frameworks
+
+    def _put(self, happened: list[events.Event]) -> None:
+        """Take what has happened: at once, or together with what else comes soon if much does."""
+        if self._inbox.is_planned or (self._gather_ms and self._pace.is_busy(self._engine.now_ms)):
+            self._inbox.put(happened, wait_ms=self._gather_ms)
+        else:
+            self._turn(happened)
+
+    def _turn(self, happened: list[events.Event]) -> None:
+        now_ms, machine = self._engine.now_ms, self.machine
+        self._pace.note(len(happened), now_ms)
+        deadline_ms = machine.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            happened.append(events.Tick())
+        statuses: list[TaskStatus] = []
+        message: list[to_master.Event] = []
+        for event in happened:
+            for action in machine.step(event, now_ms):
+                if isinstance(action, actions.Checkpoint):
+                    self.records += len(action.records)
+                elif isinstance(action, actions.SendStatuses):
+                    statuses += action.statuses
+                elif isinstance(action, actions.StartProcess):
+                    self._processes.order(action)
+                elif not isinstance(action, actions.ForgetProcess):
+                    self._carry_out(action, message)
+        if statuses:
+            message.append(to_master.StatusesReported(session=self._session, statuses=tuple(statuses)))
+        if message:
+            self._master.send(message)
+        self._processes.start(self._engine, self._put)
+        self._reminder.by(machine.next_deadline_ms())
+
+    def _carry_out(self, action: actions.Action, message: list[to_master.Event]) -> None:
+        match action:
+            case actions.SendHeartbeat():
+                beat = to_master.AgentBeat(session=self._session, used=action.used, tasks=action.tasks)
+                message.append(beat)
+            case actions.MeasureUsage():
+                # What tasks use is not modelled: they hold what they asked for, and nobody has measured it.
+                self._inbox.put([events.UsageMeasured(measurements=())])
+            case actions.ConfirmSession() | actions.MeasureDisk() | actions.RemoveSandboxes():
+                pass
+            case _:
+                raise AssertionError(f"host {self.name}: {action} on a cluster in which nothing fails")

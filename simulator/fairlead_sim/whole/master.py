@@ -1,0 +1,91 @@
+"""The master's shell: its machine stepped with all that arrived, and what it decided sent to each peer in one message."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from fairlead_master.core import actions, events
+from fairlead_master.core.machine import Machine, Remembered
+from fairlead_master.core.settings import CoreSettings
+from fairlead_proto.resources import ResourceKinds
+from fairlead_sim.engine import Engine
+from fairlead_sim.whole.turns import Inbox, Reminder
+
+Order = actions.ToFramework | actions.ToAgent
+Receive = Callable[[list[Order]], None]
+"""What a peer does with a message: all that one turn has for it, in order."""
+
+
+class MasterShell:
+    """One master that does not fail, and its sessions, which do not break. What it writes down is not kept."""
+
+    def __init__(self, engine: Engine, settings: CoreSettings, network_ms: int) -> None:
+        self.machine = Machine(ResourceKinds(), settings, Remembered(epoch=1), engine.now_ms)
+        self.steps = 0
+        """Of the machine."""
+        self._engine = engine
+        self._network_ms = network_ms
+        self._peers: dict[int, Receive] = {}
+        self._sessions = 0
+        self._inbox: Inbox[events.Event] = Inbox(engine, self._turn)
+        self._reminder = Reminder(
+            engine, lambda: self.machine.next_deadline_ms(engine.now_ms), self._inbox.plan
+        )
+
+    def connect(self, make: Callable[[int], events.Event], receive: Receive) -> list[Order]:
+        """A new session, opened at once by the event ``make`` gives for its number; gives the first answer."""
+        self._sessions += 1
+        session = self._sessions
+        self._peers[session] = receive
+        answer = self._step([make(session)]).pop(session, [])
+        # Whatever else follows has time until the next turn.
+        self._inbox.plan()
+        return answer
+
+    def send(self, message: list[events.Event]) -> None:
+        """A peer sends a message: events of one session, in order."""
+        if self._network_ms:
+            self._engine.after(self._network_ms, partial(self._inbox.put, message))
+        else:
+            self._inbox.put(message)
+
+    def disconnect(self, session: int) -> None:
+        """A framework closes its session: what it sent before still arrives, what is under way to it does not."""
+        del self._peers[session]
+        self.send([events.FrameworkDisconnected(session=session)])
+
+    def _turn(self, arrived: list[events.Event]) -> None:
+        machine, now_ms = self.machine, self._engine.now_ms
+        outgoing = self._step(arrived)
+        deadline_ms = machine.next_deadline_ms(now_ms)
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            for session, orders in self._step([events.Ticked()]).items():
+                outgoing.setdefault(session, []).extend(orders)
+            deadline_ms = machine.next_deadline_ms(now_ms)
+        self._reminder.by(deadline_ms)
+        self._deliver(outgoing)
+
+    def _step(self, arrived: list[events.Event]) -> dict[int, list[Order]]:
+        """What the machine has to say to each session about these events."""
+        outgoing: dict[int, list[Order]] = {}
+        step, now_ms = self.machine.step, self._engine.now_ms
+        self.steps += len(arrived)
+        for event in arrived:
+            for action in step(event, now_ms):
+                if isinstance(action, actions.Durable | actions.AnswerOperator):
+                    continue
+                orders = outgoing.get(action.session)
+                if orders is None:
+                    outgoing[action.session] = [action]
+                else:
+                    orders.append(action)
+        return outgoing
+
+    def _deliver(self, outgoing: Mapping[int, list[Order]]) -> None:
+        for session, orders in outgoing.items():
+            receive = self._peers.get(session)
+            if receive is None:
+                continue
+            if self._network_ms:
+                self._engine.after(self._network_ms, partial(receive, orders))
+            else:
+                receive(orders)

@@ -1,0 +1,151 @@
+"""A cluster of which everything decides as it does live, and only the network and the processes are models.
+
+The machines of the master and of every agent are the live ones, and so are the messages between them: offers with leases,
+acceptances, launches, statuses and their acknowledgements, heartbeats. Nothing fails; what happens when something does is
+the business of ``cluster``. The same jobs can be fed to it as to a ``Pool``, and it tells a watcher the same.
+
+Agents register before the simulation begins, frameworks at the moment their first job arrives.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from fairlead_master.allocation.api import AllocationError, AllocationSettings
+from fairlead_master.core.settings import CoreSettings
+from fairlead_sim.engine import Engine
+from fairlead_sim.pool.framework import Kind
+from fairlead_sim.pool.hosts import CrowdedHost
+from fairlead_sim.pool.simulation import PoolOptions
+from fairlead_sim.watching import Watcher
+from fairlead_sim.whole.delays import Delays
+from fairlead_sim.whole.framework import WorkloadFramework
+from fairlead_sim.whole.host import Host, Processes
+from fairlead_sim.whole.master import MasterShell
+from fairlead_sim.whole.work import Programs, Tally
+from fairlead_sim.workloads.node import Node
+from fairlead_sim.workloads.workload import Job
+
+IDLE_MS: Final = 24 * 3600 * 1000
+"""How long nothing may run while jobs wait and none arrives, before they are given up: no decision waits for a day."""
+
+
+class WholeCluster:
+    """Hosts with agents, a master, and frameworks with their work, on virtual time."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        nodes: Sequence[Node],
+        watcher: Watcher,
+        *,
+        settings: AllocationSettings | None = None,
+        options: PoolOptions | None = None,
+        delays: Delays | None = None,
+    ) -> None:
+        """All nodes are there from the start.
+
+        Raises:
+            AllocationError: a setting is not known, or there are no nodes, or two of one name.
+        """
+        if not nodes:
+            raise AllocationError("nodes: expected at least one, got none")
+        self.engine = engine
+        self._watcher = watcher
+        self._options = options or PoolOptions()
+        delays = delays or Delays()
+        core = CoreSettings(
+            allocation=settings or AllocationSettings(),
+            allocation_window_ms=delays.allocation_window_ms,
+            busy_window_ms=delays.busy_window_ms,
+        )
+        self.master = MasterShell(engine, core, delays.network_ms)
+        self._programs = Programs()
+        self._tally = Tally()
+        self.hosts: dict[str, Host] = {}
+        slowdown = self._options.slowdown if self.master.machine.master.allocator.allows_overcommit else None
+        for node in nodes:
+            if node.name in self.hosts:
+                raise AllocationError(f"nodes: expected each name once, got {node.name!r} twice")
+            crowded = CrowdedHost(engine, node.total, slowdown) if slowdown is not None else None
+            self.hosts[node.name] = Host(
+                node,
+                engine,
+                self.master,
+                Processes(self._programs, watcher, self._tally, delays.start_ms, crowded),
+                gather_ms=delays.gather_ms,
+            )
+        self._frameworks: dict[str, WorkloadFramework] = {}
+        self._infeasible: dict[Kind, str] = {}
+        self._sources = 0
+        """Of jobs, not exhausted."""
+        self.unfinished = 0
+        """Jobs that have arrived and not finished."""
+
+    @property
+    def events(self) -> int:
+        """Tasks started plus tasks ended."""
+        return self._tally.started + self._tally.ended
+
+    def feed(self, jobs: Iterable[Job], *, origin_ms: int = 0) -> None:
+        """Let these jobs arrive, each ``submit_ms - origin_ms`` after now; they are in order of arrival, and taken one by one."""
+        self._sources += 1
+        self._await_next(iter(jobs), self.engine.now_ms - origin_ms)
+
+    def run(self) -> None:
+        """Let everything happen until all jobs are done, or none is to come and nothing has run for a day."""
+        engine, tally = self.engine, self._tally
+        idle_since_ms = engine.now_ms
+        while (self._sources or self.unfinished) and engine.advance():
+            if self._sources or tally.started > tally.ended:
+                idle_since_ms = engine.now_ms
+            elif engine.now_ms - idle_since_ms > IDLE_MS:
+                return
+
+    def _await_next(self, jobs: Iterator[Job], start_ms: int) -> None:
+        job = next(jobs, None)
+        if job is None:
+            self._sources -= 1
+        else:
+            self.engine.at(start_ms + job.submit_ms, partial(self._arrive, job, jobs, start_ms))
+
+    def _arrive(self, job: Job, others: Iterator[Job], start_ms: int) -> None:
+        self._await_next(others, start_ms)
+        now_ms = self.engine.now_ms
+        for bundle in job.bundles:
+            # The master's answer to a framework that asked for it; asked here, as the job is refused whole.
+            why = self._why_infeasible((bundle.unit, bundle.constraints))
+            if why:
+                self._watcher.refused(job, bundle, why, now_ms)
+                return
+        self._watcher.arrived(job, now_ms)
+        self.unfinished += 1
+        self._framework_of(job).submit(job)
+
+    def _why_infeasible(self, kind: Kind) -> str:
+        why = self._infeasible.get(kind)
+        if why is None:
+            found = self.master.machine.master.allocator.feasibility(*kind)
+            why = self._infeasible[kind] = "" if found is None else str(found)
+        return why
+
+    def _framework_of(self, job: Job) -> WorkloadFramework:
+        name = self._options.role_of(job)
+        framework = self._frameworks.get(name)
+        if framework is None:
+            framework = self._frameworks[name] = WorkloadFramework(
+                name,
+                self.engine,
+                self.master,
+                self._programs,
+                gang_patience_ms=self._options.gang_patience_ms,
+                finished=self._finished,
+            )
+        return framework
+
+    def _finished(self, framework: WorkloadFramework, job: Job) -> None:
+        self._watcher.finished(job, self.engine.now_ms)
+        self.unfinished -= 1
+        if not framework.jobs and self._options.forgets_idle:
+            framework.leave()
+            del self._frameworks[framework.role]
