@@ -43,6 +43,7 @@ class WorkloadFramework:
 
     def __init__(
         self,
+        name: str,
         role: str,
         engine: Engine,
         master: MasterShell,
@@ -52,6 +53,7 @@ class WorkloadFramework:
         finished: Callable[["WorkloadFramework", Job], None],
     ) -> None:
         """Registers at once; ``finished`` is told of each job when its last task is known to be over."""
+        self.name = name
         self.role = Role(role)
         self.jobs = 0
         """Under way."""
@@ -68,10 +70,10 @@ class WorkloadFramework:
         answer = master.connect(self._connected, self._receive)
         welcome = next(order for order in answer if isinstance(order, actions.WelcomeFramework))
         self._session = welcome.session
-        self._work = PoolFramework(welcome.framework_id, self.role)
+        self._work = PoolFramework(welcome.framework_id, name, self.role)
 
     def _connected(self, session: int) -> events.Event:
-        return events.FrameworkConnected(session=session, framework_id=None, name=self.role, role=self.role)
+        return events.FrameworkConnected(session=session, framework_id=None, name=self.name, role=self.role)
 
     def submit(self, job: Job) -> None:
         """Run a job."""
@@ -109,13 +111,13 @@ class WorkloadFramework:
                 case actions.AnswerAccept():
                     rejected = [answer for answer in order.answers if answer.rejection is not None]
                     assert not rejected, (
-                        f"framework {self.role}: nobody else had what it was offered: {rejected}"
+                        f"framework {self.name}: nobody else had what it was offered: {rejected}"
                     )
                 case actions.AnswerCall():
-                    assert order.code is actions.CallCode.OK, f"framework {self.role}: {order}"
+                    assert order.code is actions.CallCode.OK, f"framework {self.name}: {order}"
                 case _:
                     raise AssertionError(
-                        f"framework {self.role}: {order} on a cluster in which nothing fails"
+                        f"framework {self.name}: {order} on a cluster in which nothing fails"
                     )
         if acknowledged:
             message.append(events.StatusesAcknowledged(session=self._session, items=tuple(acknowledged)))
@@ -140,7 +142,7 @@ class WorkloadFramework:
         """A task has moved: to its end, unless its start was slow."""
         if not is_terminal(status.state):
             return
-        assert status.state is TaskState.FINISHED, f"framework {self.role}: {status}, where nothing fails"
+        assert status.state is TaskState.FINISHED, f"framework {self.name}: {status}, where nothing fails"
         active = self._launches.pop(status.task_id).active
         active.left -= 1
         if active.left:

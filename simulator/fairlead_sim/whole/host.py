@@ -71,7 +71,7 @@ class Processes:
             self._watcher.started(batch)
             end = partial(self._end, launch, keys, engine, report)
             if self._crowded is not None:
-                self._crowded.start(batch, end)
+                self._crowded.start(batch, batch.bundle.duration_ms, end)
             else:
                 engine.after(batch.bundle.duration_ms, end)
         report([events.ProcessStarted(key=key) for keys in ordered.values() for key in keys])

@@ -14,7 +14,7 @@ from typing import Final
 from fairlead_master.allocation.api import AllocationError, AllocationSettings
 from fairlead_master.core.settings import CoreSettings
 from fairlead_sim.engine import Engine
-from fairlead_sim.pool.framework import Kind
+from fairlead_sim.pool.feasibility import Feasibility
 from fairlead_sim.pool.hosts import CrowdedHost
 from fairlead_sim.pool.simulation import PoolOptions
 from fairlead_sim.watching import Watcher
@@ -64,6 +64,8 @@ class WholeCluster:
         self._tally = Tally()
         self.hosts: dict[str, Host] = {}
         slowdown = self._options.slowdown if self.master.machine.master.allocator.allows_overcommit else None
+        self._frameworks: dict[str, WorkloadFramework] = {}
+        self._feasibility = Feasibility(self.master.machine.master.allocator)
         for node in nodes:
             if node.name in self.hosts:
                 raise AllocationError(f"nodes: expected each name once, got {node.name!r} twice")
@@ -75,8 +77,7 @@ class WholeCluster:
                 Processes(self._programs, watcher, self._tally, delays.start_ms, crowded),
                 gather_ms=delays.gather_ms,
             )
-        self._frameworks: dict[str, WorkloadFramework] = {}
-        self._infeasible: dict[Kind, str] = {}
+            self._feasibility.add(node)
         self._sources = 0
         """Of jobs, not exhausted."""
         self.unfinished = 0
@@ -89,8 +90,12 @@ class WholeCluster:
 
     def feed(self, jobs: Iterable[Job], *, origin_ms: int = 0) -> None:
         """Let these jobs arrive, each ``submit_ms - origin_ms`` after now; they are in order of arrival, and taken one by one."""
-        self._sources += 1
-        self._await_next(iter(jobs), self.engine.now_ms - origin_ms)
+        coming = iter(jobs)
+        first = next(coming, None)
+        if first is not None:
+            self._sources += 1
+            start_ms = self.engine.now_ms - origin_ms
+            self.engine.at(start_ms + first.submit_ms, partial(self._arrive_due, coming, start_ms, first))
 
     def run(self) -> None:
         """Let everything happen until all jobs are done, or none is to come and nothing has run for a day."""
@@ -102,19 +107,21 @@ class WholeCluster:
             elif engine.now_ms - idle_since_ms > IDLE_MS:
                 return
 
-    def _await_next(self, jobs: Iterator[Job], start_ms: int) -> None:
-        job = next(jobs, None)
+    def _arrive_due(self, jobs: Iterator[Job], start_ms: int, job: Job | None) -> None:
+        """Let this job and all of its millisecond arrive, and plan for the next."""
+        while job is not None and start_ms + job.submit_ms <= self.engine.now_ms:
+            self._arrive(job)
+            job = next(jobs, None)
         if job is None:
             self._sources -= 1
         else:
-            self.engine.at(start_ms + job.submit_ms, partial(self._arrive, job, jobs, start_ms))
+            self.engine.at(start_ms + job.submit_ms, partial(self._arrive_due, jobs, start_ms, job))
 
-    def _arrive(self, job: Job, others: Iterator[Job], start_ms: int) -> None:
-        self._await_next(others, start_ms)
+    def _arrive(self, job: Job) -> None:
         now_ms = self.engine.now_ms
         for bundle in job.bundles:
-            # The master's answer to a framework that asked for it; asked here, as the job is refused whole.
-            why = self._why_infeasible((bundle.unit, bundle.constraints))
+            # Asked before its framework asks the master, which would answer the same, as a job is refused whole.
+            why = self._feasibility.why_never(bundle)
             if why:
                 self._watcher.refused(job, bundle, why, now_ms)
                 return
@@ -122,19 +129,14 @@ class WholeCluster:
         self.unfinished += 1
         self._framework_of(job).submit(job)
 
-    def _why_infeasible(self, kind: Kind) -> str:
-        why = self._infeasible.get(kind)
-        if why is None:
-            found = self.master.machine.master.allocator.feasibility(*kind)
-            why = self._infeasible[kind] = "" if found is None else str(found)
-        return why
-
     def _framework_of(self, job: Job) -> WorkloadFramework:
-        name = self._options.role_of(job)
+        role = self._options.role_of(job)
+        name = role if self._options.framework_of is None else self._options.framework_of(job)
         framework = self._frameworks.get(name)
         if framework is None:
             framework = self._frameworks[name] = WorkloadFramework(
                 name,
+                role,
                 self.engine,
                 self.master,
                 self._programs,
@@ -148,4 +150,4 @@ class WholeCluster:
         self.unfinished -= 1
         if not framework.jobs and self._options.forgets_idle:
             framework.leave()
-            del self._frameworks[framework.role]
+            del self._frameworks[framework.name]
