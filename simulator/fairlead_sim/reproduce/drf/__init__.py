@@ -5,7 +5,11 @@
 
 from typing import Final
 
-from fairlead_sim.reproduce.drf import examples, tables
+from fairlead_sim.reproduce.drf import dynamic, examples, tables
 from fairlead_sim.reproduce.experiment import Experiment
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (*tables.EXPERIMENTS, *examples.EXPERIMENTS)
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+    *tables.EXPERIMENTS,
+    *examples.EXPERIMENTS,
+    *dynamic.EXPERIMENTS,
+)
