@@ -1,5 +1,6 @@
 """Cases small enough to be followed with a pencil."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -117,6 +118,17 @@ def test_cpus_promised_twice_are_shared() -> None:
     diary = simulate([a_job("a", some_tasks(2, 4, 1, 1000))], [node], "slots:2")
 
     assert diary.lines[-1] == "2000 a is done"
+
+
+def test_gpus_promised_twice_are_shared_by_those_who_use_them() -> None:
+    """Two tasks of a GPU each where one is run at half speed; beside them one without is not slowed down."""
+    node = Node(name="n", total=(8000, 12 * GIB, 0, 1000))
+    with_gpu = replace(some_tasks(2, 1, 1, 1000), unit=(1000, GIB, 0, 1000))
+    jobs = [a_job("a", with_gpu), a_job("b", some_tasks(1, 1, 1, 1500))]
+
+    diary = simulate(jobs, [node], "slots:3")
+
+    assert [line for line in diary.lines if line.endswith("is done")] == ["1500 b is done", "2000 a is done"]
 
 
 @pytest.mark.parametrize("memory", [0.0, 1.0, 50.0])
