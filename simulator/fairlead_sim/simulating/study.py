@@ -33,6 +33,18 @@ class Source(Protocol):
         """The jobs of a seed, by arrival."""
 
 
+@dataclass(frozen=True, slots=True)
+class FirstJobs:
+    """The first so many jobs of a source."""
+
+    source: Source
+    jobs_max: int
+
+    def jobs(self, seed: int, /) -> list[Job]:
+        """The jobs of a seed, by arrival."""
+        return self.source.jobs(seed)[: self.jobs_max]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """What is to be run."""

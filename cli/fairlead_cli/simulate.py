@@ -1,0 +1,298 @@
+"""`fairlead simulate`: what a workload would get under which policy, without a cluster."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from os import cpu_count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from fairlead_cli.addresses import json_option
+from fairlead_cli.parameters import DURATION
+
+if TYPE_CHECKING:
+    from fairlead_sim.simulating.study import Case, Outcome, Progress, Source, Study
+    from fairlead_sim.workloads.scenario import Scenario, TraceSource
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_DEFAULT_POLICY: Final = "drf"
+_DEFAULT_SEED: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a person asked for; None where nothing was said."""
+
+    trace: Path | None
+    trace_format: str
+    scenario: Path | None
+    nodes: str | None
+    policies: Sequence[str]
+    jobs_max: int | None
+    seed: int | None
+    seeds: int | None
+    per: str
+    placement: str | None
+    when_head_does_not_fit: str | None
+    slowdown: float | None
+    horizon_ms: int | None
+    user_column: str
+    default_duration_ms: int | None
+    skip_without_duration: bool
+
+
+@click.command()
+@click.option(
+    "--trace",
+    type=_FILE,
+    help="A workload trace: the project's CSV, SWF, SWIM, openb, Google; may be gzipped.",
+)
+@click.option(
+    "--format",
+    "trace_format",
+    default="auto",
+    show_default=True,
+    help="Of the trace, if it is not told from the file.",
+)
+@click.option("--scenario", type=_FILE, help="A scenario file (TOML or YAML) in place of a trace.")
+@click.option("--nodes", help="A file of nodes, or words such as 20:cpus=80,mem=505GiB+48:cpus=12,mem=90GiB.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="drf, pf, slots:4, …; repeatable, the first is what others are compared with.",
+)
+@click.option(
+    "--limit",
+    "jobs_max",
+    type=click.IntRange(1),
+    metavar="JOBS",
+    help="Only the first so many jobs.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Of everything random [default: 1, or the scenario's]")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="So many runs of each policy, with seeds that count up; means get confidence intervals.",
+)
+@click.option(
+    "--per",
+    type=click.Choice(["user", "job"]),
+    default="user",
+    show_default=True,
+    help="Who has a share: each user, or each job.",
+)
+@click.option(
+    "--placement",
+    type=click.Choice(["align", "pack", "spread"]),
+    help="Which host a task gets [default: align]",
+)
+@click.option(
+    "--when-head-does-not-fit",
+    type=click.Choice(["skip", "freeze"]),
+    help="Whether others are served past who is next but does not fit [default: skip]",
+)
+@click.option(
+    "--slowdown",
+    type=click.FloatRange(0),
+    metavar="S",
+    help="Under slots, how steeply a host slows down whose tasks want more memory than it has [default: 10]",
+)
+@click.option("--until", "horizon_ms", type=DURATION, help="End each run so long after the first arrival.")
+@click.option(
+    "--user-column", default="user_id", show_default=True, help="Column of the trace that names the owner."
+)
+@click.option("--default-duration", "default_duration_ms", type=DURATION, help="For rows without a run time.")
+@click.option(
+    "--skip-without-duration",
+    is_flag=True,
+    help="Leave out rows without a run time [default: they are an error]",
+)
+@click.option("--processes", type=click.IntRange(1, 256), help="Runs at a time [default: one for each CPU]")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for results.json, and a CSV of what changes over time, of jobs, users and sizes.",
+)
+@json_option
+def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given: Any) -> int:
+    """Run a workload under policies, on virtual time.
+
+    The policies, placement and books are those of a live master. Prints how policies compare; --out has the whole report.
+    Exits with 1 if a run was left with work that could not be done.
+    """
+    from fairlead_cli.end_signals import ended_as_by_ctrl_c
+    from fairlead_cli.errors import Failed, Invalid
+    from fairlead_cli.printing import print_json
+    from fairlead_master.allocation.api import AllocationError
+    from fairlead_sim.simulating.document import as_document
+    from fairlead_sim.simulating.report_folder import write_report
+    from fairlead_sim.simulating.study import run_study
+    from fairlead_sim.workloads.csv_rows import TraceError
+    from fairlead_sim.workloads.workload import WorkloadError
+
+    request = Request(**given)
+    try:
+        study = _study(request)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+        with ended_as_by_ctrl_c(), _progress(len(study.policies) * len(study.seeds)) as progress:
+            outcome = run_study(study, processes=processes or cpu_count() or 1, progress=progress)
+        if out is not None:
+            write_report(out, outcome)
+    except (AllocationError, TraceError, WorkloadError) as error:
+        raise Invalid(str(error)) from error
+    except OSError as error:
+        raise Failed(f"--out {out}: {error.strerror or error}") from error
+    if as_json:
+        print_json(as_document(outcome, with_speed=True))
+    else:
+        _print(outcome, out)
+    return 0 if all(run.is_complete for runs in outcome.results.values() for run in runs) else 1
+
+
+def _study(request: Request) -> "Study":
+    """What is to be run; a scenario says whatever the command line does not.
+
+    Raises:
+        UsageError: what was said does not go together, or too little was.
+        AllocationError, TraceError, WorkloadError: see ``run_study``.
+    """
+    from fairlead_master.allocation.policies import names
+    from fairlead_proto.resources import STANDARD_NAMES
+    from fairlead_sim.pool.hosts import Slowdown
+    from fairlead_sim.simulating.run import SimulationOptions
+    from fairlead_sim.simulating.study import Study
+    from fairlead_sim.workloads import scenario as scenarios
+    from fairlead_sim.workloads.nodes import parse_nodes
+
+    if (request.trace is None) == (request.scenario is None):
+        raise click.UsageError("expected either --trace FILE or --scenario FILE")
+    scenario = None if request.scenario is None else scenarios.load(request.scenario)
+    nodes = parse_nodes(request.nodes) if request.nodes is not None else scenario and scenario.nodes
+    if not nodes:
+        raise click.UsageError("expected --nodes: a file, or words such as 20:cpus=80,mem=505GiB")
+    policies = (
+        tuple(dict.fromkeys(request.policies)) or (scenario and scenario.policies) or (_DEFAULT_POLICY,)
+    )
+    for policy in policies:
+        names.parse(policy, STANDARD_NAMES)
+    return Study(
+        source=_trace(request) if scenario is None else _limited(scenario.work, request.jobs_max),
+        nodes=tuple(nodes),
+        policies=policies,
+        seeds=_seeds(request, scenario),
+        options=SimulationOptions(
+            placement=request.placement or (scenario.placement if scenario else "align"),
+            when_head_does_not_fit=request.when_head_does_not_fit
+            or (scenario.when_head_does_not_fit if scenario else "skip"),
+            memory_slowdown=(
+                request.slowdown
+                if request.slowdown is not None
+                else scenario.slowdown
+                if scenario
+                else Slowdown().memory
+            ),
+            is_user_per_job=request.per == "job",
+            weights=scenario.weights if scenario else {},
+            horizon_ms=request.horizon_ms,
+        ),
+    )
+
+
+def _trace(request: Request) -> "TraceSource":
+    from fairlead_sim.workloads.scenario import TraceSource
+    from fairlead_sim.workloads.traces import TraceOptions
+    from fairlead_sim.workloads.workload import Selection
+
+    assert request.trace is not None, "checked before"
+    return TraceSource(
+        path=request.trace,
+        format=request.trace_format,
+        options=TraceOptions(
+            user_column=request.user_column,
+            default_duration_ms=request.default_duration_ms,
+            skip_without_duration=request.skip_without_duration,
+        ),
+        selection=Selection(jobs_max=request.jobs_max),
+    )
+
+
+def _limited(source: "Source", jobs_max: int | None) -> "Source":
+    from fairlead_sim.simulating.study import FirstJobs
+
+    return source if jobs_max is None else FirstJobs(source, jobs_max)
+
+
+def _seeds(request: Request, scenario: "Scenario | None") -> tuple[int, ...]:
+    if request.seed is None and request.seeds is None and scenario is not None:
+        return scenario.seeds
+    first = _DEFAULT_SEED if request.seed is None else request.seed
+    return tuple(range(first, first + (request.seeds or 1)))
+
+
+@contextmanager
+def _progress(cases: int) -> "Iterator[Progress]":
+    """A bar of all tasks of all runs with the time that is left, on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    done: dict[Case, int] = {}
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        whole = bar.add_task("reading the workload", total=None)
+
+        def tell(case: "Case", tasks: int, total: int) -> None:
+            done[case] = tasks
+            running = f"{case.policy}, seed {case.seed}" if cases > 1 else case.policy
+            # Seeds differ in tasks, and those of runs that have not begun are not known: about as many as in this one.
+            bar.update(whole, description=running, completed=sum(done.values()), total=total * cases)
+
+        yield tell
+
+
+def _print(outcome: "Outcome", out: Path | None) -> None:
+    from fairlead_cli.printing import print_table
+    from fairlead_cli.tables import Column
+    from fairlead_sim.simulating.tables import refusals, size_rows, summary_rows
+
+    policies = outcome.study.policies
+    columns = [Column("MEASURE", lambda row: row["measure"])]
+    columns += [Column(policy, partial(_cell, policy), right=True) for policy in policies]
+    print_table(summary_rows(outcome), columns)
+    if len(policies) > 1:
+        print(
+            f"\nMean completion by tasks of the job; in brackets by how much it is shorter than under {policies[0]}:"
+        )
+        columns[0] = Column("TASKS", lambda row: row["measure"], right=True)
+        print_table(size_rows(outcome), columns)
+    for line in refusals(outcome):
+        print(line)
+    if out is not None:
+        print(f"\nresults in {out}")
+
+
+def _cell(policy: str, row: Any) -> str:
+    return str(row[policy])
