@@ -52,6 +52,7 @@ VERBS: Final[dict[str, Verb]] = {
     "allocate": Verb("allocate", "allocate", "Say who gets what under a policy, without a cluster."),
     "simulate": Verb("simulate", "simulate", "Run a workload under policies, on virtual time."),
     "reproduce": Verb("reproduce", "reproduce", "Compute the papers' figures and tables again."),
+    "timeshare": Verb("timeshare", "timeshare", "Run programs of processes by turns."),
     "properties": Verb("properties", "properties", "Search for cases in which a policy is unfair."),
     "bench": Verb("simulator", "bench", "Measure the allocator and the cluster."),
 }

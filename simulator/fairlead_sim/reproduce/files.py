@@ -2,13 +2,16 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fairlead_sim.reproduce import catalogue
 from fairlead_sim.reproduce.batch import Outcome
 from fairlead_sim.reproduce.experiment import Experiment, Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SIZE_INCHES: Final = (7.0, 4.5)
 _DOTS_PER_INCH: Final = 120
@@ -41,6 +44,15 @@ def draw(path: Path, experiment: Experiment, result: Result) -> Path:
     Raises:
         PlotsUnavailable: see there.
     """
+    return save(path, lambda figure: experiment.draw(figure, result))
+
+
+def save(path: Path, draw_on: Callable[["Figure"], None]) -> Path:
+    """Let something be drawn on an empty figure and write that into a file.
+
+    Raises:
+        PlotsUnavailable: see there.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -50,7 +62,7 @@ def draw(path: Path, experiment: Experiment, result: Result) -> Path:
         ) from None
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
     FigureCanvasAgg(figure)
-    experiment.draw(figure, result)
+    draw_on(figure)
     # Without the date and the version of the library, the same numbers are the same file.
     figure.savefig(path, metadata={"Software": None})
     return path

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from statistics import fmean, pstdev
+from typing import Final
 
 from fairlead_sim.timesharing.history import History
-from fairlead_sim.timesharing.program import Program
-from fairlead_sim.timesharing.simulation import Timesharing
+from fairlead_sim.timesharing.program import Program, ProgramError
+from fairlead_sim.timesharing.simulation import QUANTUM_MS, Timesharing
 
-STEP_S = 0.5
+STEP_S: Final = 0.5
 """Between two samples of what was used."""
+
+TURNS_MAX: Final = 20_000_000
+"""In all runs: a quarter of an hour or so, and more memory than a gigabyte if no two are of the same process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,11 @@ class Runs:
         """In the order of the programs."""
         return self.example.processes
 
+    @property
+    def end_s(self) -> float:
+        """Of the longest run."""
+        return max(history.ends_ms for history in self.histories) / 1000
+
     def mean(self, measure: Callable[[History], float]) -> float:
         """The mean of a measure over the runs."""
         return fmean(map(measure, self.histories))
@@ -72,8 +81,7 @@ class Runs:
 
     def averages(self, step_s: float = STEP_S) -> Averages:
         """Samples from the start to the end of the longest run."""
-        end_ms = max(history.ends_ms for history in self.histories)
-        times_s = tuple([number * step_s for number in range(ceil(end_ms / 1000 / step_s) + 1)])
+        times_s = tuple([number * step_s for number in range(ceil(self.end_s / step_s) + 1)])
         pairs = [
             (process, resource)
             for process in self.processes
@@ -81,10 +89,11 @@ class Runs:
             if any((process, resource) in history.uses for history in self.histories)
         ]
         samples = {pair: [self._used_s(*pair, time_s) for time_s in times_s] for pair in pairs}
+        nothing = [[0.0] * len(self.histories)] * len(times_s)
         progress: dict[str, tuple[float, ...]] = {}
         deviation: dict[str, tuple[float, ...]] = {}
         for process in self.processes:
-            own = [samples[pair] for pair in pairs if pair[0] == process]
+            own = [samples[pair] for pair in pairs if pair[0] == process] or [nothing]
             # By time, then by run: the sum over resources.
             totals = [
                 [sum(by_resource) for by_resource in zip(*at, strict=True)] for at in zip(*own, strict=True)
@@ -106,14 +115,25 @@ def run_many(
     policy: str = "bbf",
     seed: int = 1,
     until_s: float | None = None,
+    quantum_ms: int = QUANTUM_MS,
 ) -> Runs:
     """Run the programs so many times; run number n of a seed is the same however many there are.
 
     Raises:
-        ProgramError, AllocationError: as ``Timesharing``.
+        ProgramError: as ``Timesharing``, and if that would take more turns than ``TURNS_MAX``.
+        AllocationError: as ``Timesharing``.
     """
-    return Runs(
-        tuple(
-            [Timesharing(programs, policy=policy, seed=f"{seed}/{run}").run(until_s) for run in range(runs)]
-        )
+    turns = runs * sum(
+        program.expected_turns(quantum_ms / 1000) * min(1, (until_s or inf) / program.expected_s())
+        for program in programs
     )
+    if turns > TURNS_MAX:
+        raise ProgramError(
+            f"programs: expected at most {TURNS_MAX:,} turns in all runs, got about {turns:,.0f}: "
+            "fewer runs or an earlier end would do"
+        )
+    simulations = [
+        Timesharing(programs, policy=policy, seed=f"{seed}/{run}", quantum_ms=quantum_ms)
+        for run in range(runs)
+    ]
+    return Runs(tuple([simulation.run(until_s) for simulation in simulations]))

@@ -4,6 +4,7 @@ Colours are those of processes that are called by one (``red``, ``blue 1``); oth
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fairlead_sim.timesharing.averages import Averages
@@ -11,6 +12,7 @@ from fairlead_sim.timesharing.history import History, Periods
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NAMED: Final[Mapping[str, str]] = {
     "red": "#d62728",
@@ -23,8 +25,38 @@ OTHERS: Final = ("#ff7f0e", "#17becf", "#8c564b", "#e377c2", "#bcbd22", "#7f7f7f
 _BAR: Final = 0.7
 """Of a lane's height: the rest is air and the line of the bottleneck."""
 
+_LANES_HIGH: Final = 20
+"""From so many resources on lanes grow narrower, so that the figure stays within a page."""
+
 _ERROR_BARS: Final = 25
 """Along one line, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """What is drawn of the runs of some programs."""
+
+    example: History
+    averages: Averages | None
+    """None if they were run once."""
+    title: str = ""
+
+
+def draw_panels(figure: "Figure", panels: Sequence[Panel]) -> None:
+    """Lanes and lines of one run and, if there are more, the mean of all below; side by side for each panel."""
+    lines = 3 if any(panel.averages is not None for panel in panels) else 2
+    lanes = max(len(panel.example.resources) for panel in panels)
+    heights = [0.3 + 0.25 * min(lanes, _LANES_HIGH), 1.5, 1.5][:lines]
+    figure.set_size_inches(7.0 if len(panels) == 1 else 11.0, 0.6 * lines + 1.6 * sum(heights))
+    grid = figure.subplots(lines, len(panels), squeeze=False, gridspec_kw={"height_ratios": heights})
+    for column, panel in enumerate(panels):
+        lanes_axes, usage_axes, *others = [grid[line][column] for line in range(lines)]
+        draw_lanes(lanes_axes, panel.example)
+        draw_usage(usage_axes, panel.example)
+        if panel.averages is not None:
+            draw_averages(others[0], panel.averages)
+        if panel.title:
+            lanes_axes.set_title(panel.title)
 
 
 def colours(processes: Sequence[str]) -> dict[str, str]:

@@ -122,14 +122,22 @@ class Program:
         """How long it would take alone, on average, but for what truncation at zero adds."""
         return sum(loop.times * use.mean_s for loop in self.loops for use in loop.uses)
 
+    def expected_turns(self, quantum_s: float) -> float:
+        """How many turns it takes, on average and about; pauses count as one."""
+        return sum(
+            loop.times * (max(1, use.mean_s / quantum_s) if use.is_switched else 1)
+            for loop in self.loops
+            for use in loop.uses
+        )
 
-def parse(text: str, name: str) -> Program:
-    """Read a program; ``name`` is what the process is called, in errors as well.
+
+def parse(text: str, name: str, source: str | None = None) -> Program:
+    """Read a program; ``name`` is what the process is called, and in errors as well unless there is a ``source``.
 
     Raises:
         ProgramError: it is not of this format.
     """
-    return _Reader(name).read(text)
+    return _Reader(name, source or name).read(text)
 
 
 def resources_of(programs: Iterable[Program]) -> dict[str, bool]:
@@ -154,8 +162,9 @@ def resources_of(programs: Iterable[Program]) -> dict[str, bool]:
 class _Reader:
     """One program as far as it was read."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, source: str) -> None:
         self._name = name
+        self._source = source
         self._line = 0
         self._section = ""
         self._priority: float | None = None
@@ -183,7 +192,7 @@ class _Reader:
         return Program(self._name, self._priority, loops)
 
     def _error(self, message: str) -> ProgramError:
-        place = f"{self._name}:{self._line}" if self._line else self._name
+        place = f"{self._source}:{self._line}" if self._line else self._source
         return ProgramError(f"{place}: {message}")
 
     def _comment(self, line: str) -> None:

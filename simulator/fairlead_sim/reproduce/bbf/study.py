@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Final
 from fairlead_sim.reproduce.bbf.claims import Claim, judge
 from fairlead_sim.reproduce.experiment import Cell, Experiment, Result, RunOptions
 from fairlead_sim.timesharing.averages import Averages, Runs, run_many
-from fairlead_sim.timesharing.charts import draw_averages, draw_lanes, draw_usage
-from fairlead_sim.timesharing.history import History
+from fairlead_sim.timesharing.charts import Panel, draw_panels
 from fairlead_sim.timesharing.program import Program, parse
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMNS: Final = ("time_s", "process", "resource", "used_s")
@@ -41,16 +39,6 @@ class Scenario:
     def called(self, process: str) -> str:
         """The process's name within the figure."""
         return f"{process} {self.label}".rstrip()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """What is drawn of one scenario."""
-
-    example: History
-    averages: Averages | None
-    """None if it was run once."""
-    title: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,17 +122,4 @@ def _rows(scenario: Scenario, averages: Averages) -> list[Sequence[Cell]]:
 def draw(figure: "Figure", result: Result) -> None:
     """Lanes and lines of one run and, where the paper averages, the mean of all below; a column for each scenario."""
     assert isinstance(result, RunsResult), "drawn is what was run"
-    panels = result.panels
-    lines = 3 if any(panel.averages is not None for panel in panels) else 2
-    figure.set_size_inches(7.0 if len(panels) == 1 else 11.0, 2.6 * lines)
-    lanes = max(len(panel.example.resources) for panel in panels)
-    heights = [0.3 + 0.25 * lanes, 1.5, 1.5][:lines]
-    grid = figure.subplots(lines, len(panels), squeeze=False, gridspec_kw={"height_ratios": heights})
-    for column, panel in enumerate(panels):
-        axes: list[Axes] = [grid[line][column] for line in range(lines)]
-        draw_lanes(axes[0], panel.example)
-        draw_usage(axes[1], panel.example)
-        if panel.averages is not None:
-            draw_averages(axes[2], panel.averages)
-        if panel.title:
-            axes[0].set_title(panel.title)
+    draw_panels(figure, result.panels)
