@@ -1,5 +1,6 @@
 """`fairlead simulate`: what a workload would get under which policy, without a cluster."""
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,6 +44,12 @@ class Request:
     user_column: str
     default_duration_ms: int | None
     skip_without_duration: bool
+
+    @property
+    def subject(self) -> str:
+        """What is simulated, for a title."""
+        path = self.trace or self.scenario
+        return path.name if path is not None else ""
 
 
 @click.command()
@@ -117,7 +124,7 @@ class Request:
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for results.json, and a CSV of what changes over time, of jobs, users and sizes.",
+    help="Folder for report.html, results.json, and a CSV and a plot of each chart.",
 )
 @json_option
 def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given: Any) -> int:
@@ -131,7 +138,6 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     from fairlead_cli.printing import print_json
     from fairlead_master.allocation.api import AllocationError
     from fairlead_sim.simulating.document import as_document
-    from fairlead_sim.simulating.report_folder import write_report
     from fairlead_sim.simulating.study import run_study
     from fairlead_sim.workloads.csv_rows import TraceError
     from fairlead_sim.workloads.workload import WorkloadError
@@ -144,7 +150,7 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
         with ended_as_by_ctrl_c(), _progress(len(study.policies) * len(study.seeds)) as progress:
             outcome = run_study(study, processes=processes or cpu_count() or 1, progress=progress)
         if out is not None:
-            write_report(out, outcome)
+            _write(out, outcome, request)
     except (AllocationError, TraceError, WorkloadError) as error:
         raise Invalid(str(error)) from error
     except OSError as error:
@@ -273,6 +279,18 @@ def _progress(cases: int) -> "Iterator[Progress]":
         yield tell
 
 
+def _write(out: Path, outcome: "Outcome", request: Request) -> None:
+    from fairlead_sim.simulating.charts import PlotsUnavailable
+    from fairlead_sim.simulating.report_folder import write_report
+
+    # As it was typed, for whoever wants to do it again.
+    command = shlex.join(["fairlead", *sys.argv[1:]])
+    try:
+        write_report(out, outcome, title=request.subject, command=command)
+    except PlotsUnavailable as error:
+        click.echo(f"fairlead simulate: {error}", err=True)
+
+
 def _print(outcome: "Outcome", out: Path | None) -> None:
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
@@ -291,7 +309,7 @@ def _print(outcome: "Outcome", out: Path | None) -> None:
     for line in refusals(outcome):
         print(line)
     if out is not None:
-        print(f"\nresults in {out}")
+        print(f"\n{out / 'report.html'}")
 
 
 def _cell(policy: str, row: Any) -> str:

@@ -75,9 +75,9 @@ _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "
 
 
 def span(duration_ms: float) -> str:
-    """A duration with three digits that matter, in the largest unit of which there is at least one and a half."""
+    """A duration with three digits that matter, in the largest unit of which there is at least one."""
     for size, unit in _UNITS:
-        if abs(duration_ms) >= 1.5 * size:
+        if abs(duration_ms) >= size:
             return (
                 f"{duration_ms / size:.3g} {unit}"
                 if abs(duration_ms) < 1000 * size

@@ -111,14 +111,20 @@ def _slowdowns(run: PolicyResult) -> list[float]:
 def _distribution(
     name: str, column: str, outcome: Outcome, pick: Callable[[PolicyResult], list[float]]
 ) -> Data:
-    """The fraction of jobs at or below a value, at values evenly apart in rank."""
+    """The fraction of jobs at or below a value."""
     rows: list[tuple[Cell, ...]] = []
     for policy, runs in outcome.results.items():
         values = sorted(value for run in runs for value in pick(run))
-        ranks = sorted({max(1, round(len(values) * step / STEPS)) for step in range(STEPS + 1)})
-        shown = dict.fromkeys(values[rank - 1] for rank in ranks if values)
+        shown = dict.fromkeys(values[rank - 1] for rank in _ranks(len(values)))
         rows += [(policy, value, bisect_right(values, value) / len(values)) for value in shown]
     return Data(name=name, columns=("policy", column, "fraction_of_jobs"), rows=rows)
+
+
+def _ranks(count: int) -> list[int]:
+    """Evenly apart from 1 to the count, and as many again in the last hundredth, in which the unlucky are."""
+    ranks = {round(count * step / STEPS) for step in range(STEPS + 1)}
+    ranks |= {count - round(count * step / STEPS / 100) for step in range(STEPS)}
+    return sorted(max(1, rank) for rank in ranks) if count else []
 
 
 def _sizes(outcome: Outcome) -> Data:
