@@ -19,7 +19,7 @@ from itertools import count
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationError, AllocationSettings, Grant
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
-from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sim.engine import Alarm, Engine, Occurrence
 from fairlead_sim.pool.feasibility import Feasibility, attributes_of
 from fairlead_sim.pool.framework import ActiveJob, PoolFramework
@@ -43,6 +43,9 @@ class PoolOptions:
     """How long a gang may hold places that are not enough; its first pause is at most as long."""
     slowdown: Slowdown = field(default_factory=Slowdown)
     """Where the policy promises more than there is."""
+    real_total: Callable[[Node], Vector] | None = None
+    """What a node really has, where the allocator is told of more than that, as it is of what it shall not look at; None: it is
+    told the truth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +172,9 @@ class Pool:
         self.allocator.add_agent(agent_id, node.total, attributes_of(node))
         self._feasibility.add(node, is_drained=is_drained)
         self.allocator.set_agent_active(agent_id, active=not is_drained)
-        self._crowded[node.name] = CrowdedHost(self.engine, node.total, self._options.slowdown)
+        real_total = self._options.real_total
+        total = node.total if real_total is None else real_total(node)
+        self._crowded[node.name] = CrowdedHost(self.engine, total, self._options.slowdown)
 
     def _arrive_due(self, jobs: Iterator[Job], start_ms: int, job: Job | None) -> None:
         """Let this job and all of its millisecond arrive, and plan for the next.
@@ -267,7 +272,7 @@ class Pool:
     def _start(self, batch: Batch, left_ms: int, framework: PoolFramework, active: ActiveJob) -> None:
         self._watcher.started(batch)
         end = partial(self._end, batch, framework, active)
-        if self.allocator.allows_overcommit:
+        if self.allocator.allows_overcommit or self._options.real_total is not None:
             self._crowded[batch.host].start(batch, left_ms, end)
         else:
             self.engine.after(left_ms, end)

@@ -120,6 +120,17 @@ def test_cpus_promised_twice_are_shared() -> None:
     assert diary.lines[-1] == "2000 a is done"
 
 
+def test_a_host_that_was_said_to_have_more_than_it_has_is_slow_under_any_policy() -> None:
+    """4 GiB wanted of 2 for a second of work: at 1 / (1 + 4 * 1) of the speed."""
+    told, real = (4000, 64 * GIB, 0, 0), (4000, 2 * GIB, 0, 0)
+    options = PoolOptions(slowdown=Slowdown(memory=4.0), real_total=lambda _: real)
+
+    diary = simulate([a_job("a", some_tasks(2, 1, 2, 1000))], [Node(name="n", total=told)], options=options)
+
+    assert diary.of("starts") == ["0 a starts 2 on n"]
+    assert diary.lines[-1] == "5000 a is done"
+
+
 def test_gpus_promised_twice_are_shared_by_those_who_use_them() -> None:
     """Two tasks of a GPU each where one is run at half speed; beside them one without is not slowed down."""
     node = Node(name="n", total=(8000, 12 * GIB, 0, 1000))
