@@ -1,15 +1,17 @@
 """Experiments of paper 001, Ghodsi et al., "Dominant Resource Fairness: Fair Allocation of Multiple Resource Types".
 
-``tables`` and ``examples`` are exact answers to small problems.
+``tables`` and ``examples`` are exact answers to small problems; ``dynamic`` (figure 8) and ``slots`` (figures 9 to 12, an
+experiment of ``closed_loop``) are simulations with the live allocator.
 """
 
 from typing import Final
 
-from fairlead_sim.reproduce.drf import dynamic, examples, tables
+from fairlead_sim.reproduce.drf import dynamic, examples, slots, tables
 from fairlead_sim.reproduce.experiment import Experiment
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     *tables.EXPERIMENTS,
     *examples.EXPERIMENTS,
     *dynamic.EXPERIMENTS,
+    *slots.EXPERIMENTS,
 )
