@@ -11,10 +11,13 @@ from fairlead_master.allocation.policies.names import EXAMPLES
 from fairlead_master.solvers.problem import SolverError
 from fairlead_sim.bench import allocation as allocation_bench
 from fairlead_sim.bench import cold_solves, live_policies, live_slots
+from fairlead_sim.bench import levels as levels_bench
 from fairlead_sim.bench import multipliers as multipliers_bench
 from fairlead_sim.bench.children import BenchFailed
 from fairlead_sim.bench.cluster import PARTS, ClusterOptions, run_cluster
 from fairlead_sim.bench.rows import Header, Row, make_header, print_header, print_table, to_json
+from fairlead_sim.workloads.csv_rows import TraceError
+from fairlead_sim.workloads.workload import WorkloadError
 
 
 def allocation(*, seed: int, is_quick: bool, as_json: bool) -> None:
@@ -28,6 +31,26 @@ def multipliers(*, seed: int, is_quick: bool, as_json: bool) -> None:
     header = make_header(seed=seed)
     scale = "quick" if is_quick else "full"
     rows = [*multipliers_bench.measure(seed, scale), *cold_solves.measure(seed, scale)]
+    _print(header, rows, as_json=as_json)
+
+
+def simulator(*, seed: int, is_quick: bool, as_json: bool, trace: Path | None) -> None:
+    """Measure both levels of simulation beside a bare calendar and print the figures.
+
+    Args:
+        seed: of the workload.
+        is_quick: a smaller one.
+        as_json: instead of a table.
+        trace: a file to simulate on the fast level as well.
+
+    Raises:
+        Invalid: the trace cannot be read.
+    """
+    header = make_header(seed=seed)
+    try:
+        rows = levels_bench.measure(seed, "quick" if is_quick else "full", trace)
+    except (TraceError, WorkloadError) as error:
+        raise Invalid(str(error)) from error
     _print(header, rows, as_json=as_json)
 
 

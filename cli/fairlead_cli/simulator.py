@@ -190,6 +190,20 @@ def bench_multipliers(*, as_json: bool, quick: bool, seed: int) -> None:
     benchmarks.multipliers(seed=seed, is_quick=quick, as_json=as_json)
 
 
+@bench.command("simulator")
+@click.option(
+    "--trace",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Simulate this trace on 400 nodes of 16 cores and 32 GiB too.",
+)
+@_bench_options
+def bench_simulator(*, as_json: bool, quick: bool, seed: int, trace: Path | None) -> None:
+    """Measure both levels of simulation: tasks started or ended in a second of one core's time."""
+    from fairlead_cli import benchmarks
+
+    benchmarks.simulator(seed=seed, is_quick=quick, as_json=as_json, trace=trace)
+
+
 @bench.command("policies")
 @click.option("--policy", "policies", multiple=True, help="Only this; repeatable [default: all]")
 @click.option(
