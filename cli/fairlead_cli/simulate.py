@@ -14,6 +14,7 @@ import click
 
 from fairlead_cli.addresses import json_option
 from fairlead_cli.parameters import DURATION
+from fairlead_cli.whatif import or_from_cluster
 
 if TYPE_CHECKING:
     from fairlead_sim.simulating.study import Case, Outcome, Progress, Source, Study
@@ -110,7 +111,13 @@ class Request:
     metavar="S",
     help="Under slots, how steeply a host slows down whose tasks want more memory than it has [default: 10]",
 )
-@click.option("--until", "horizon_ms", type=DURATION, help="End each run so long after the first arrival.")
+@click.option(
+    "--until",
+    "--horizon",
+    "horizon_ms",
+    type=DURATION,
+    help="End each run so long after the first arrival, or after now.",
+)
 @click.option(
     "--user-column", default="user_id", show_default=True, help="Column of the trace that names the owner."
 )
@@ -127,10 +134,13 @@ class Request:
     help="Folder for report.html, results.json, and a CSV and a plot of each chart.",
 )
 @json_option
+@or_from_cluster
 def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given: Any) -> int:
     """Run a workload under policies, on virtual time.
 
     The policies, placement and books are those of a live master. Prints how policies compare; --out has the whole report.
+    With --from-cluster the work and the hosts are those of the live cluster now: what would another policy do, two more
+    hosts, or one less?
     Exits with 1 if a run was left with work that could not be done.
     """
     from fairlead_cli.end_signals import ended_as_by_ctrl_c

@@ -54,6 +54,8 @@ class CannedMaster(
     def __init__(self) -> None:
         self.tasks = [a_task("t-1"), a_task("t-2", state="PENDING", agent_id="", started_ms=0)]
         self.agents = [an_agent()]
+        self.classes: list[operator_pb2.ClassInfo] = []
+        self.time_ms = 10_000
         self.page_size = 1000
         self.prices: dict[str, float] = {}
         self.bottlenecks: list[str] = []
@@ -158,6 +160,15 @@ class CannedMaster(
             expires_in_ms=4000,
         )
         return operator_pb2.ListOffersResponse(offers=[offer], version=self.version)
+
+    def ListClasses(self, request: Any, context: grpc.ServicerContext) -> operator_pb2.ListClassesResponse:
+        self._note(request, context)
+        page, token = self._page(self.classes, request)
+        return operator_pb2.ListClassesResponse(classes=page, next_page_token=token, version=self.version)
+
+    def GetCluster(self, request: Any, context: grpc.ServicerContext) -> operator_pb2.Cluster:
+        self._note(request, context)
+        return operator_pb2.Cluster(master_time_ms=self.time_ms)
 
     def Watch(self, request: Any, context: grpc.ServicerContext) -> Iterator[operator_pb2.Changes]:
         self._note(request, context)

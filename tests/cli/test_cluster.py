@@ -410,6 +410,30 @@ def test_shares_show_what_resources_cost_where_there_are_prices(invoke: Invoke) 
     assert shown.startswith("price of all there is: cpus 3, ")
 
 
+def test_what_another_policy_or_other_hosts_would_do_is_simulated_from_the_cluster(invoke: Invoke) -> None:
+    """Memory for three of six tasks; three hosts more hold the others, though one is drained."""
+    finished = invoke("run", "-q", "--role", "a", "--mem", "64MiB", "--", "sleep", "0.2")
+    assert finished.code == 0, finished.err
+    framework_id = holder(invoke, "--role", "a", "-n", "6", "--cpus", "0.1", "--mem", "1GiB")
+    eventually(lambda: len(listing(invoke, "tasks", "--framework", framework_id, "--state", "RUNNING")) == 3)
+    (one, *_) = listing(invoke, "agents")
+
+    ask = ["simulate", "--from-cluster", "--json"]
+    found = json.loads(
+        invoke(*ask, "--policy", "pf", "--add", "3:cpus=1,mem=1GiB", "--drain", one["hostname"]).out
+    )
+    timed = json.loads(invoke(*ask, "--task-duration", "1h", "--horizon", "30m").out)
+
+    before, after = found["cases"]
+    assert (before["name"], after["name"]) == ("as it is", f"pf, 3 hosts more, {one['hostname']} drained")
+    assert [(case["hosts"], case["roles"][0]["now"]["tasks"]) for case in (before, after)] == [(2, 3), (4, 6)]
+    assert before["wait_mean_ms"] > 0
+    assert after["wait_mean_ms"] == 0
+    assert "every task runs for 3600 s" in timed["assumption"]
+    assert (timed["cases"][0]["not_started"], timed["cases"][0]["finish_ms"]) == (3, None)
+    assert len(listing(invoke, "tasks", "--framework", framework_id, "--state", "RUNNING")) == 3, "only asked"
+
+
 def test_policy_is_changed_at_run_time(invoke: Invoke) -> None:
     assert json.loads(invoke("policy", "get", "--json").out)["policy"] == "drf"
 

@@ -222,7 +222,11 @@ def _assumption(run_times: RunTimes) -> str:
         return "no task has finished yet, so nothing is said of the future: give the duration of tasks"
     if run_times.given_ms is not None:
         return f"every task runs for {run_times.given_ms / 1000:g} s; one that has run longer, as long again"
-    return f"tasks run as long as those like them that finished ({run_times.finished} are remembered) did on average"
+    are = "is" if run_times.finished == 1 else "are"
+    return (
+        "tasks run as long as those like them that finished did on average "
+        f"({run_times.finished} {are} remembered)"
+    )
 
 
 def _remarks(snapshot: Snapshot) -> list[str]:
