@@ -21,13 +21,13 @@ from typing import Final
 from fairlead_sim.reproduce.pf.rates import Rates
 from fairlead_sim.reproduce.pf.traffic import State, loads
 
-LEFT_OUT_MAX: Final = 1e-5
-"""Of the mean number of jobs, what states that are left out may amount to: a hundredth of what results are to be true to."""
+LEFT_OUT_MAX: Final = 1e-4
+"""Of the mean number of jobs, what states that are left out may amount to: a tenth of what results are to be true to."""
 
-_CLOSE: Final = 1e-6
+_CLOSE: Final = 1e-5
 """Relative change of the means, to all appearances, that further sweeps would still make."""
 
-_ROUGH: Final = 1e-4
+_ROUGH: Final = 1e-3
 """The same, while it is not known how many jobs are needed."""
 
 _FALLING: Final = 1e-3
@@ -68,8 +68,12 @@ class Chain:
         """n_k phi_k of each state."""
         self._jobs_max = -1
 
-    def solve(self, arrivals: Sequence[float], *, jobs_max: int | None = None) -> Stationary:
+    def solve(
+        self, arrivals: Sequence[float], *, jobs_max: int | None = None, close: float = _CLOSE
+    ) -> Stationary:
         """The stationary means when class k arrives at rate ``arrivals[k]``, with as many jobs as needed or ``jobs_max``.
+
+        They are what sweeps without end would give, but for the part ``close``.
 
         Raises:
             ValueError: some class does not arrive, or a resource has a load of 1 or more, so that there is no such mean.
@@ -86,7 +90,7 @@ class Chain:
             chances = _extended(chances, self._states_upto(jobs), arrivals, load)
             found, decay = self._settle(arrivals, chances, jobs, _ROUGH)
             if jobs_max is not None or found.left_out <= LEFT_OUT_MAX:
-                found, decay = self._settle(arrivals, chances, jobs, _CLOSE)
+                found, decay = self._settle(arrivals, chances, jobs, close)
                 if jobs_max is not None or found.left_out <= LEFT_OUT_MAX:
                     return found
             # A tenth more are allowed for, since the decay is not quite the same at every level.
@@ -208,7 +212,9 @@ class _Cut:
             falling[number] += chance * down
         factors = [1.0]
         for number in range(1, self._count):
-            factors.append(factors[-1] * rising[number - 1] / falling[number])
+            # So unlikely a number that its chance is 0 in floats gets one from its neighbours in the next sweep.
+            fall = falling[number]
+            factors.append(factors[-1] * rising[number - 1] / fall if fall > 0.0 else 0.0)
         for place, number in enumerate(self._number):
             chances[place] *= factors[number]
 

@@ -1,26 +1,26 @@
 """How far a simulated service rate may be from the true one."""
 
-from dataclasses import dataclass, field
 from math import fsum, sqrt
 from statistics import NormalDist
 from typing import Final
 
 BATCHES: Final = 32
 """A run's jobs, in order of arrival, are cut into so many batches, of which each is long beside the time for which the
-population remembers. More would be too short at load 0.9; of fewer the spread is badly known."""
+population remembers. More would be too short at load 0.9; of fewer the spread is not so well known, but short runs have
+no choice."""
 
 CONFIDENCE: Final = 0.99
 """That all intervals of a figure hold at once."""
 
 
-@dataclass(slots=True)
 class Batches:
     """Sizes and times of the jobs of one class, by batch: gamma is the ratio of their means."""
 
-    sizes: list[float] = field(default_factory=lambda: [0.0] * BATCHES)
-    """What the jobs of a batch would take alone."""
-    times: list[float] = field(default_factory=lambda: [0.0] * BATCHES)
-    """What they took."""
+    def __init__(self, count: int = BATCHES) -> None:
+        self.sizes = [0.0] * count
+        """What the jobs of a batch would take alone."""
+        self.times = [0.0] * count
+        """What they took."""
 
     def service_rate(self) -> float:
         """Mean size over mean time of completion."""
@@ -42,7 +42,7 @@ class Batches:
 def quantile_of_t(chance: float, degrees: int) -> float:
     """Of Student's distribution: Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.5.
 
-    True to three digits from 20 degrees of freedom on, for chances up to 0.9999.
+    True to 1 % from 15 degrees of freedom on, for chances up to 0.9999.
     """
     z = NormalDist().inv_cdf(chance)
     terms = (

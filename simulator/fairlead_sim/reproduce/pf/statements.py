@@ -30,5 +30,5 @@ def judge(statements: Sequence[Statement]) -> Verdict:
     ]
     right = "; ".join(each.found for each in statements if each.holds)
     if wrong:
-        return Verdict(Agreement.DIFFERS, "; ".join(wrong) + (f"; as printed: {right}" if right else ""))
+        return Verdict(Agreement.DIFFERS, "; ".join(wrong) + (f"; besides, {right}" if right else ""))
     return Verdict(Agreement.AGREES, right)
