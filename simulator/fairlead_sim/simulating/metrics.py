@@ -8,6 +8,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from fairlead_proto.resources import STANDARD_NAMES, Vector
 from fairlead_sim.simulating.crowding import Crowding
@@ -20,6 +21,9 @@ from fairlead_sim.watching import Batch
 from fairlead_sim.workloads.plan import dominant_fraction
 from fairlead_sim.workloads.scaling import largest_amounts
 from fairlead_sim.workloads.workload import Bundle, Job
+
+REASONS_MAX: Final = 100
+"""For which jobs are refused, told apart."""
 
 
 @dataclass(slots=True)
@@ -157,9 +161,9 @@ class Metrics:
         active = self._active[id(job)] = _Active(place, user, job.stages(), arrived_ms=now_ms)
         self._open_next_stage(active, now_ms)
 
-    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - see _reason
+    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - told to all watchers
         """See ``watching.Watcher``."""
-        refusal = self.refusals.setdefault(self._reason(bundle), Refusal(job.job_id))
+        refusal = self.refusals.setdefault(self._reason(bundle, why), Refusal(job.job_id))
         refusal.jobs += 1
         refusal.tasks += job.tasks
 
@@ -225,19 +229,19 @@ class Metrics:
         if self._crowding:
             self.crowded_ms += self._crowding[batch.host].change(unit, units, now_ms, self.over)
 
-    def _reason(self, bundle: Bundle) -> str:
-        """Why no host could hold a task, in words that many jobs share: ``why`` has the amounts of each."""
+    def _reason(self, bundle: Bundle, why: str) -> str:
+        """Why no host could hold a task, where that is so in words that many jobs share: ``why`` has the amounts of each."""
         for place, (wanted, most) in enumerate(zip(bundle.unit, self._largest, strict=True)):
             if wanted > most:
                 return f"a task wants more {STANDARD_NAMES[place]} than any node has"
-        if bundle.constraints:
-            return f"no node large enough has {' and '.join(map(str, bundle.constraints))}"
-        return "no node has all at once that a task wants"
+        return why if why in self.refusals or len(self.refusals) < REASONS_MAX else "other reasons"
 
     def _waits_of(self, unit: Vector) -> Distribution:
         """Waits of tasks of this size."""
         found = self._class_of.get(unit)
         if found is None:
             size = dominant_fraction(unit, self._largest)
-            found = self._class_of[unit] = self.waits_by_size[bisect_left(self.subject.size_ends, size)]
+            # A gang may fit under slots and not otherwise, and then be larger than all that were classed.
+            place = min(bisect_left(self.subject.size_ends, size), len(self.waits_by_size) - 1)
+            found = self._class_of[unit] = self.waits_by_size[place]
         return found

@@ -70,7 +70,7 @@ def run_policy(
         progress: Told now and then how many tasks have finished.
 
     Raises:
-        AllocationError: the policy or another setting is not known, or two nodes have one name.
+        AllocationError: the policy or another setting is not known.
         WorkloadError: see ``yardstick.measure``.
     """
     options = options or SimulationOptions()

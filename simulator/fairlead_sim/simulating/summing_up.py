@@ -108,7 +108,7 @@ def _jobs_by_size(metrics: Metrics, slowdowns: Sequence[float], ends: Sequence[i
     classes: list[list[int]] = [[] for _ in ends]
     for place, (job, took_ms) in enumerate(zip(metrics.subject.jobs, metrics.completion_ms, strict=True)):
         if took_ms != UNFINISHED:
-            classes[bisect_left(ends, job.tasks)].append(place)
+            classes[min(bisect_left(ends, job.tasks), len(ends) - 1)].append(place)
     return [
         JobSizeClass(
             tasks_least=before + 1,

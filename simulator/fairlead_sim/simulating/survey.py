@@ -7,7 +7,7 @@ from typing import Final
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import ResourceKinds, Vector
-from fairlead_proto.tasks import Constraint
+from fairlead_sim.pool.feasibility import Feasibility, attributes_of
 from fairlead_sim.reporting.report import QUARTILES
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.plan import dominant_fraction
@@ -25,7 +25,7 @@ class Survey:
 
     capacity: Vector
     feasible: tuple[int, ...]
-    """Places of the jobs of which every task fits some node."""
+    """Places of the jobs that the empty cluster could run. Under slots gangs fit otherwise, and a few more or fewer may run."""
     size_ends: tuple[float, ...]
     """Upper ends of the quartiles of demand size over their tasks; equal sizes may leave fewer than four."""
     job_size_ends: tuple[int, ...]
@@ -58,21 +58,14 @@ def survey(jobs: Sequence[Job], nodes: Sequence[Node], user_of: Callable[[Job], 
 
 def _feasible(jobs: Sequence[Job], nodes: Sequence[Node]) -> tuple[int, ...]:
     allocator = Allocator(ResourceKinds())
+    feasibility = Feasibility(allocator)
     for node in nodes:
-        attributes = {"hostname": node.name, "agent_id": node.name, **node.attributes}
-        allocator.add_agent(AgentId(node.name), node.total, attributes)
-    known: dict[tuple[Vector, tuple[Constraint, ...]], bool] = {}
-
-    def fits_somewhere(unit: Vector, constraints: tuple[Constraint, ...]) -> bool:
-        found = known.get((unit, constraints))
-        if found is None:
-            found = known[unit, constraints] = allocator.feasibility(unit, constraints) is None
-        return found
-
+        allocator.add_agent(AgentId(node.name), node.total, attributes_of(node))
+        feasibility.add(node)
     return tuple(
         place
         for place, job in enumerate(jobs)
-        if all(fits_somewhere(bundle.unit, bundle.constraints) for bundle in job.bundles)
+        if not any(feasibility.why_never(bundle) for bundle in job.bundles)
     )
 
 

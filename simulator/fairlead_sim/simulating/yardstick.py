@@ -28,12 +28,16 @@ def measure(
     """The yardstick of a workload on these nodes.
 
     Raises:
-        WorkloadError: there are no jobs or no nodes, or no job that the nodes can hold.
+        WorkloadError: there are no jobs or no nodes, two nodes of one name, or no job that the nodes can hold.
     """
     if not jobs:
         raise WorkloadError("workload: expected at least one job, got none")
     if not nodes:
         raise WorkloadError("nodes: expected at least one, got none")
+    names = [node.name for node in nodes]
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise WorkloadError(f"nodes: expected each name once, got {twice!r} twice")
     found = survey(jobs, nodes, user_of)
     if not found.feasible:
         raise WorkloadError(f"workload: expected a job that the nodes can hold, got none among {len(jobs)}")
