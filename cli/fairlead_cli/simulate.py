@@ -37,6 +37,7 @@ class Request:
     jobs_max: int | None
     seed: int | None
     seeds: int | None
+    level: str
     per: str
     placement: str | None
     when_head_does_not_fit: str | None
@@ -87,6 +88,13 @@ class Request:
     type=click.IntRange(1, 1000),
     metavar="N",
     help="So many runs of each policy, with seeds that count up; means get confidence intervals.",
+)
+@click.option(
+    "--level",
+    type=click.Choice(["pool", "cluster"]),
+    default="pool",
+    show_default=True,
+    help="pool: policies and placement alone; cluster: whole masters and agents with their messages, ten times slower.",
 )
 @click.option(
     "--per",
@@ -214,6 +222,7 @@ def _study(request: Request) -> "Study":
                 if scenario
                 else Slowdown().memory
             ),
+            level=request.level,
             is_user_per_job=request.per == "job",
             weights=scenario.weights if scenario else {},
             horizon_ms=request.horizon_ms,

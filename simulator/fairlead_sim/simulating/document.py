@@ -33,6 +33,7 @@ def as_document(outcome: Outcome, *, with_speed: bool) -> dict[str, Any]:
         },
         "settings": {
             "seeds": list(study.seeds),
+            "level": options.level,
             "placement": options.placement,
             "when_head_does_not_fit": options.when_head_does_not_fit,
             "memory_slowdown": options.memory_slowdown,

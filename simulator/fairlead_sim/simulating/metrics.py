@@ -112,6 +112,8 @@ class Metrics:
         self.arrived_places: list[int] = []
         """Of the jobs that arrived, refused ones left out here and below."""
         self.jobs_finished = 0
+        self.jobs_left = len(subject.jobs)
+        """Neither finished nor refused, those that have not arrived included."""
         self.tasks_arrived = 0
         self.tasks_started = 0
         self.tasks_finished = 0
@@ -165,6 +167,7 @@ class Metrics:
         """See ``watching.Watcher``."""
         refusal = self.refusals.setdefault(self._reason(bundle, why), Refusal(job.job_id))
         refusal.jobs += 1
+        self.jobs_left -= 1
         refusal.tasks += job.tasks
 
     def started(self, batch: Batch) -> None:
@@ -201,6 +204,7 @@ class Metrics:
         active = self._active.pop(id(job))
         self.completion_ms[active.place] = now_ms - active.arrived_ms
         self.jobs_finished += 1
+        self.jobs_left -= 1
 
     def is_stalled(self, since_ms: int) -> bool:
         """Whether nothing has happened since then though tasks wait, and nothing runs that could make room for them."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.allocator import Allocator
+from fairlead_master.allocation.api import AllocationError, AllocationSettings, Weight
 from fairlead_proto.ids import Role
 from fairlead_sim.engine import Engine
 from fairlead_sim.pool.hosts import Slowdown
@@ -15,6 +16,8 @@ from fairlead_sim.simulating.metrics import Metrics, Subject
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.summing_up import sum_up
 from fairlead_sim.simulating.yardstick import Yardstick, measure
+from fairlead_sim.watching import Watcher
+from fairlead_sim.whole.simulation import WholeCluster
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.workload import Job
 
@@ -40,6 +43,8 @@ class SimulationOptions:
     """How steeply hosts slow down whose tasks want more memory than they have: ``pool.hosts.Slowdown``."""
     is_user_per_job: bool = False
     """Whether each job counts on shares of its own, instead of on those of its user."""
+    level: str = "pool"
+    """``pool``: policies and placement alone, fast; ``cluster``: whole masters and agents with the messages between them."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of users that weigh other than 1."""
     horizon_ms: int | None = None
@@ -85,55 +90,85 @@ def run_policy(
             weights=options.weights,
         )
     )
-    pool = _pool(nodes, metrics, policy, options)
-    if pool.allocator.allows_overcommit:
+    if options.level not in _LEVELS:
+        raise AllocationError(f"level: expected {' or '.join(_LEVELS)}, got {options.level!r}")
+    simulation, allocator = _LEVELS[options.level](nodes, metrics, policy, options)
+    for user, weight in options.weights.items():
+        allocator.set_weight(Role(user), Weight(weight))
+    if allocator.allows_overcommit:
         metrics.watch_crowding()
-    pool.feed(jobs, origin_ms=jobs[0].submit_ms)
+    simulation.feed(jobs, origin_ms=jobs[0].submit_ms)
     began = time.perf_counter()
-    is_complete = _run(pool, metrics, options.horizon_ms, progress)
+    is_complete = _run(simulation.engine, metrics, options.horizon_ms, progress)
     return sum_up(
         metrics,
         policy=policy,
         seed=options.seed,
         yardstick=yardstick,
-        decisions=pool.allocator.counters.decisions,
+        decisions=allocator.counters.decisions,
         is_complete=is_complete,
         took_s=time.perf_counter() - began,
     )
 
 
-def _pool(nodes: Sequence[Node], metrics: Metrics, policy: str, options: SimulationOptions) -> Pool:
+def _pool(
+    nodes: Sequence[Node], watcher: Watcher, policy: str, options: SimulationOptions
+) -> tuple[Pool, Allocator]:
     pool = Pool(
-        Engine(Random(options.seed), now_ms=0),  # noqa: S311 - chance that can be repeated is the purpose
-        nodes,
-        metrics,
-        settings=AllocationSettings(
-            policy=policy,
-            placement=options.placement,
-            when_head_does_not_fit=options.when_head_does_not_fit,
-        ),
-        options=PoolOptions(
-            role_of=options.user_of,
-            forgets_idle=options.is_user_per_job,
-            slowdown=Slowdown(options.memory_slowdown),
-        ),
+        _engine(options), nodes, watcher, settings=_settings(policy, options), options=_pool_options(options)
     )
-    for user, weight in options.weights.items():
-        pool.allocator.set_weight(Role(user), Weight(weight))
-    return pool
+    return pool, pool.allocator
 
 
-def _run(pool: Pool, metrics: Metrics, horizon_ms: int | None, progress: Callable[[int], None]) -> bool:
-    """Let everything happen; False if something was left that waits."""
-    engine = pool.engine
-    while True:
+def _whole(
+    nodes: Sequence[Node], watcher: Watcher, policy: str, options: SimulationOptions
+) -> tuple[WholeCluster, Allocator]:
+    cluster = WholeCluster(
+        _engine(options), nodes, watcher, settings=_settings(policy, options), options=_pool_options(options)
+    )
+    return cluster, cluster.master.machine.master.allocator
+
+
+_LEVELS: Final[Mapping[str, Callable[..., tuple[Pool | WholeCluster, Allocator]]]] = {
+    "pool": _pool,
+    "cluster": _whole,
+}
+LEVELS: Final = tuple(_LEVELS)
+"""Of detail; see ``SimulationOptions.level``."""
+
+
+def _engine(options: SimulationOptions) -> Engine:
+    return Engine(Random(options.seed), now_ms=0)  # noqa: S311 - chance that can be repeated is the purpose
+
+
+def _settings(policy: str, options: SimulationOptions) -> AllocationSettings:
+    return AllocationSettings(
+        policy=policy,
+        placement=options.placement,
+        when_head_does_not_fit=options.when_head_does_not_fit,
+    )
+
+
+def _pool_options(options: SimulationOptions) -> PoolOptions:
+    return PoolOptions(
+        role_of=options.user_of,
+        forgets_idle=options.is_user_per_job,
+        slowdown=Slowdown(options.memory_slowdown),
+    )
+
+
+def _run(engine: Engine, metrics: Metrics, horizon_ms: int | None, progress: Callable[[int], None]) -> bool:
+    """Let everything happen until all jobs are done; False if some are left."""
+    while metrics.jobs_left:
         for _ in range(_STRETCH):
             next_ms = engine.next_ms()
-            if next_ms is None:
-                return not pool.unfinished
+            # A whole cluster's heartbeats never end, so jobs are what says whether there is more to come.
+            if next_ms is None or not metrics.jobs_left:
+                break
             if horizon_ms is not None and next_ms > horizon_ms:
                 return False
             engine.advance()
         progress(metrics.tasks_finished)
-        if metrics.is_stalled(engine.now_ms - STALL_MS):
-            return False
+        if engine.next_ms() is None or metrics.is_stalled(engine.now_ms - STALL_MS):
+            break
+    return not metrics.jobs_left

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_master.allocation.api import AllocationSettings
@@ -106,6 +106,7 @@ def assert_same(result: PolicyResult, report: FairnessReport) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@settings(max_examples=40)
 @given(jobs=workloads())
 def test_streaming_numbers_are_those_of_the_records(policy: str, jobs: list[Job]) -> None:
     result = run_policy(jobs, NODES, policy, SimulationOptions(seed=1))

@@ -1,7 +1,5 @@
 """One workload under one policy: what a run says of itself."""
 
-from dataclasses import replace
-
 import pytest
 
 from fairlead_master.allocation.api import AllocationError
@@ -153,6 +151,23 @@ def test_a_slice_too_small_for_a_task_is_no_yardstick() -> None:
     assert list(found) == [NEVER, 1000]
 
 
+def test_both_levels_come_to_the_same_but_for_the_delays_of_messages() -> None:
+    jobs = [
+        a_job(f"{user}{number}", 6, cpus, 20_000, user=user, submit_ms=number * 15_000)
+        for number in range(5)
+        for user, cpus in (("ann", 1), ("bob", 2))
+    ]
+
+    pool = run_policy(jobs, NODES, "drf")
+    whole = run_policy(jobs, NODES, "drf", SimulationOptions(level="cluster"))
+
+    assert whole.is_complete
+    assert whole.jobs_finished == pool.jobs_finished == 10
+    assert whole.decisions == pool.decisions
+    assert list(whole.completions_ms) == pytest.approx(list(pool.completions_ms), abs=1000)
+    assert whole.utilization["cpus"] == pytest.approx(pool.utilization["cpus"], rel=0.02)
+
+
 def test_a_seed_is_a_run() -> None:
     """Only gangs that give up draw, so the workload is of them."""
     jobs = [a_job(f"g{number}", 2, 4, 90_000, is_gang=True, user=f"u{number}") for number in range(4)]
@@ -174,8 +189,14 @@ def test_progress_is_told_in_tasks() -> None:
     assert 0 < told[-1] <= 4000
 
 
-def test_options_name_what_they_replace() -> None:
-    options = replace(SimulationOptions(), placement="nowhere")
-
-    with pytest.raises(AllocationError, match="nowhere"):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("placement", SimulationOptions(placement="nowhere")),
+        ("when_head_does_not_fit", SimulationOptions(when_head_does_not_fit="nowhere")),
+        ("level", SimulationOptions(level="nowhere")),
+    ],
+)
+def test_an_unknown_option_is_named(name: str, options: SimulationOptions) -> None:
+    with pytest.raises(AllocationError, match=f"{name}: .*nowhere"):
         run_policy([a_job("j", 1, 1)], NODES, "drf", options)
