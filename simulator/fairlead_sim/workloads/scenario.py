@@ -18,6 +18,7 @@ from fairlead_master.allocation.policies import names
 from fairlead_proto.resources import STANDARD_NAMES, ResourceError, ResourceKinds, Vector
 from fairlead_sim.pool.hosts import Slowdown
 from fairlead_sim.workloads.csv_rows import TraceError, bad_place
+from fairlead_sim.workloads.dividing import divide
 from fairlead_sim.workloads.generating.arrivals import JOBS_MAX, read_arrivals
 from fairlead_sim.workloads.generating.classes import Generator, User, read_class, read_user
 from fairlead_sim.workloads.generating.table import Table, text_item
@@ -33,6 +34,7 @@ SCHEMA: Final = Path(__file__).parent / "data" / "scenario.schema.json"
 
 WHEN_HEAD_DOES_NOT_FIT: Final = ("skip", "freeze")
 SEEDS_MAX: Final = 1000
+_DIVISOR_MAX: Final = 100_000
 _BYTES_MAX: Final = 2**20
 """Written by people; a trace has a file of its own."""
 
@@ -45,10 +47,13 @@ class TraceSource:
     format: str
     options: TraceOptions
     selection: Selection
+    divisor: int = 1
+    """By which tasks are divided, for a cluster with that much fewer nodes: ``dividing``."""
 
-    def jobs(self, _seed: int) -> list[Job]:
-        """The jobs, by arrival; a trace is the same under every seed."""
-        return load_jobs(self.path, format=self.format, selection=self.selection, options=self.options)
+    def jobs(self, seed: int) -> list[Job]:
+        """The jobs, by arrival; a trace that is not divided is the same under every seed."""
+        jobs = load_jobs(self.path, format=self.format, selection=self.selection, options=self.options)
+        return divide(jobs, self.divisor, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,7 @@ class Scenario:
     @property
     def is_random(self) -> bool:
         """Whether another seed is another workload."""
-        return isinstance(self.work, Generator)
+        return isinstance(self.work, Generator) or self.work.divisor > 1
 
     def jobs(self, seed: int | None = None) -> list[Job]:
         """The jobs of a seed, by arrival; None is the first seed of the file.
@@ -230,6 +235,7 @@ def _read_trace(table: Table, folder: Path) -> TraceSource:
         format=table.one_of("format", (AUTO, *FORMATS), AUTO),
         options=options,
         selection=selection,
+        divisor=table.whole("divide", least=1, most=_DIVISOR_MAX, default=1) or 1,
     )
     table.done()
     return source

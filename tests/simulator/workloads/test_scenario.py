@@ -140,6 +140,20 @@ def test_scenario_may_be_a_trace_beside_it(tmp_path: Path) -> None:
     assert len(found.jobs()) == 2
 
 
+def test_trace_may_be_divided_which_is_a_draw(tmp_path: Path) -> None:
+    rows = "".join(f"0,{number},u,0,15,1,100,,1\n" for number in range(40))
+    (tmp_path / "work.csv").write_text(
+        "submit_s,job_id,user_id,stage,n_tasks,cpus,mem_mb,gpus,duration_s\n" + rows, encoding="utf-8"
+    )
+
+    found = scenario.parse({"trace": {"path": "work.csv", "divide": 10}}, folder=tmp_path)
+
+    assert found.is_random
+    assert {job.tasks for job in found.jobs(1)} == {1, 2}
+    assert found.jobs(1) == found.jobs(1)
+    assert found.jobs(1) != found.jobs(2)
+
+
 def test_trace_of_bytes_may_be_modelled_otherwise(tmp_path: Path) -> None:
     (tmp_path / "jobs.tsv").write_text("a\t0\t0\t100\t0\t50\n", encoding="utf-8")
 
