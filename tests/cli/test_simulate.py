@@ -81,6 +81,20 @@ def test_json_has_each_policy(invoke: Invoke, trace: Path) -> None:
     assert 0 < policy["jain"] <= 1
 
 
+def test_one_trace_gives_an_interval_by_its_jobs(invoke: Invoke, trace: Path) -> None:
+    given = ("simulate", "--trace", str(trace), "--nodes", NODES, "--policy", "drf", "--policy", "slots:2",
+             "--processes", "1")  # fmt: skip
+
+    table, document = invoke(*given).out, json.loads(invoke(*given, "--json").out)
+
+    (row,) = [line.split() for line in table.splitlines() if line.startswith("mean completion / drf's")]
+    ratio = document["comparison"][0]["completion_ratio"]
+    means = {policy["policy"]: policy["completion_ms"]["mean"] for policy in document["policies"]}
+    assert ratio["value"] == pytest.approx(means["slots:2"] / means["drf"])
+    assert ratio["low"] < ratio["value"] < ratio["high"]
+    assert row[4:] == ["1", f"{ratio['value']:.2f}", f"({ratio['low']:.2f}–{ratio['high']:.2f})"]
+
+
 def test_processes_change_nothing(invoke: Invoke, tmp_path: Path) -> None:
     scenario = tmp_path / "two.toml"
     scenario.write_text(SCENARIO)

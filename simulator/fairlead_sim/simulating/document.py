@@ -7,6 +7,7 @@ from typing import Any
 from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.simulating.comparison import NOTICEABLE, changes_by_user, reductions_by_size
 from fairlead_sim.simulating.measures import measures
+from fairlead_sim.simulating.resampling import ratio_of_means
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
 
@@ -89,9 +90,11 @@ def _compare(
     policy: str, runs: Sequence[PolicyResult], against: str, first: Sequence[PolicyResult]
 ) -> dict[str, Any]:
     changes = changes_by_user(runs, first)
+    ratio = ratio_of_means(runs[0].completions_ms, first[0].completions_ms) if len(runs) == 1 else None
     return {
         "policy": policy,
         "against": against,
+        "completion_ratio": None if ratio is None else asdict(ratio),
         "jobs_by_size": [asdict(each) for each in reductions_by_size(runs, first)],
         "users_better_off": sum(change.reduction > NOTICEABLE for change in changes),
         "users_worse_off": sum(change.reduction < -NOTICEABLE for change in changes),

@@ -2,6 +2,8 @@
 
 from fairlead_sim.simulating.comparison import reductions_by_size
 from fairlead_sim.simulating.measures import measures, span
+from fairlead_sim.simulating.resampling import ratio_of_means
+from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
 
 Row = dict[str, str]
@@ -24,7 +26,27 @@ def summary_rows(outcome: Outcome) -> list[Row]:
                 {"measure": measure.title}
                 | {policy: measure.write_estimate(each) for policy, each in found.items()}
             )
+    if len(outcome.study.seeds) == 1 and len(outcome.study.policies) > 1:
+        rows.append(_ratio_row(outcome))
     return rows
+
+
+def _ratio_row(outcome: Outcome) -> Row:
+    """Mean completions as parts of the first policy's; of one run, whose jobs are drawn again for an interval."""
+    reference, *others = outcome.study.policies
+    first = outcome.results[reference][0]
+    return {"measure": f"mean completion / {reference}'s", reference: "1"} | {
+        policy: _ratio(outcome.results[policy][0], first) for policy in others
+    }
+
+
+def _ratio(run: PolicyResult, first: PolicyResult) -> str:
+    ratio = ratio_of_means(run.completions_ms, first.completions_ms)
+    if ratio is None:
+        return "-"
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.value:.2f}"
+    return f"{ratio.value:.2f} ({ratio.low:.2f}–{ratio.high:.2f})"
 
 
 def size_rows(outcome: Outcome) -> list[Row]:
