@@ -34,7 +34,7 @@ def rates_of(rows: Sequence[Sequence[Cell]], policy: str, number: int, method: s
 
 
 def drawer(classes: Collection[int] | None = None) -> Callable[["Figure", Result], None]:
-    """Draws these classes, or all: what is exact as a line, what is simulated as points with their intervals."""
+    """Draws these classes, or all: lines by the best that is known, and what is simulated as points with intervals."""
 
     def draw(figure: "Figure", result: Result) -> None:
         axes = framed(figure, "load of resource 1 (CPU)")
@@ -58,26 +58,32 @@ def framed(figure: "Figure", below: str) -> "Axes":
     return axes
 
 
+def best_of(rows: Sequence[Sequence[Cell]], policy: str, number: int) -> dict[float, float]:
+    """Service rate by load, in order: exact where there is that, else simulated."""
+    found = rates_of(rows, policy, number, SIMULATED) | rates_of(rows, policy, number, EXACT)
+    return dict(sorted(found.items()))
+
+
 def _draw_curve(axes: "Axes", result: Result, policy: str, number: int) -> None:
-    colour, style = _COLOURS[number - 1], _STYLES[policy]
-    label: str | None = f"{policy.upper()}, class {number}"
-    exact = rates_of(result.rows, policy, number, EXACT)
-    if exact:
-        axes.plot(list(exact), list(exact.values()), style, color=colour, label=label)
-        label = None
+    colour = _COLOURS[number - 1]
+    curve = best_of(result.rows, policy, number)
+    axes.plot(
+        list(curve),
+        list(curve.values()),
+        _STYLES[policy],
+        color=colour,
+        label=f"{policy.upper()}, class {number}",
+    )
     points = [row for row in result.rows if (row[1], row[2], row[5]) == (policy, number, SIMULATED)]
-    if points:
-        axes.errorbar(
-            [float(row[0] or 0) for row in points],
-            [float(row[3] or 0) for row in points],
-            yerr=[float(row[4] or 0) for row in points],
-            # Where the exact curve ends, or there is none, the points are joined.
-            fmt=("o" if policy == "pf" else "s") + ("" if len(exact) >= len(points) else style),
-            markersize=3,
-            capsize=2,
-            color=colour,
-            label=label,
-        )
+    axes.errorbar(
+        [float(row[0] or 0) for row in points],
+        [float(row[3] or 0) for row in points],
+        yerr=[float(row[4] or 0) for row in points],
+        fmt="o" if policy == "pf" else "s",
+        markersize=3,
+        capsize=2,
+        color=colour,
+    )
 
 
 def experiment(

@@ -8,7 +8,7 @@ from typing import Final
 from fairlead_sim.reproduce.experiment import Experiment, Result, RunOptions
 from fairlead_sim.reproduce.pf import curves
 from fairlead_sim.reproduce.pf.chain import LEFT_OUT_MAX, Chain
-from fairlead_sim.reproduce.pf.curves import EXACT, SIMULATED, Row, rates_of
+from fairlead_sim.reproduce.pf.curves import EXACT, SIMULATED, Row, best_of, rates_of
 from fairlead_sim.reproduce.pf.fluid import simulate
 from fairlead_sim.reproduce.pf.intervals import CONFIDENCE
 from fairlead_sim.reproduce.pf.rates import POLICIES, Rates
@@ -81,15 +81,10 @@ def _methods(rows: Sequence[Row]) -> list[Statement]:
     return [Statement(found, within == len(both), "chance, or a mistake of ours")]
 
 
-def _curve(rows: Sequence[Row], policy: str, number: int) -> dict[float, float]:
-    """The rates of a class by load: exact where there are such, else simulated."""
-    return rates_of(rows, policy, number, SIMULATED) | rates_of(rows, policy, number, EXACT)
-
-
 def _gains(rows: Sequence[Row], number: int) -> dict[float, float]:
     """PF's rate over DRF's, by load."""
-    drf = _curve(rows, "drf", number)
-    return {load: gamma / drf[load] for load, gamma in sorted(_curve(rows, "pf", number).items())}
+    drf = best_of(rows, "drf", number)
+    return {load: gamma / drf[load] for load, gamma in best_of(rows, "pf", number).items()}
 
 
 def _gain(rows: Sequence[Row], number: int, at_least: float) -> Statement:
@@ -102,7 +97,7 @@ def _gain(rows: Sequence[Row], number: int, at_least: float) -> Statement:
 def _no_loss(rows: Sequence[Row], number: int, at_most: float) -> Statement:
     """The class loses little under PF at any load, and is at about 1 - load."""
     gains = _gains(rows, number)
-    off = max(abs(gamma - 1 + load) for load, gamma in _curve(rows, "pf", number).items())
+    off = max(abs(gamma - 1 + load) for load, gamma in best_of(rows, "pf", number).items())
     found = f"class {number} has {_factors(gains)}, and under PF is within {off:.2g} of 1 - load"
     return Statement(
         found, all(abs(gain - 1) <= at_most for gain in gains.values()), "practically the same is printed"
@@ -121,7 +116,7 @@ def _factors(gains: dict[float, float]) -> str:
 
 def _figure_1a(rows: Sequence[Row]) -> list[Statement]:
     apart = max(
-        abs(gamma - _curve(rows, policy, 2)[load])
+        abs(gamma - best_of(rows, policy, 2)[load])
         for policy in POLICIES
         for load, gamma in rates_of(rows, policy, 1, EXACT).items()
     )

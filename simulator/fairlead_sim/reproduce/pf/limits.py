@@ -238,7 +238,9 @@ def _draw_heavy(figure: "Figure", result: Result) -> None:
             axes.plot([1.0], [float(rows[0][7] or 0)], "x", color=colour)
         axes.set_title(f"alpha {pair[0]:g}, beta {pair[1]:g}", fontsize=9)
         axes.set_xlabel("CPU load")
-    panels[0].set_ylabel("service rate / (1 - load); squares: corrected, crosses: printed")
+        axes.set_yscale("log")
+        axes.set_ylim(0.8, 15.0)
+    panels[0].set_ylabel("service rate / (1 - load); squares: corrected, x: printed")
     panels[0].legend(fontsize=7)
 
 
