@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fairlead_sim.reproduce.experiment import Cell, Experiment, Result
+from fairlead_sim.reproduce.experiment import Cell, Experiment, Result, RunOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ def _draw_curve(axes: "Axes", result: Result, policy: str, number: int) -> None:
 def experiment(
     experiment_id: str,
     title: str,
-    run: Callable[..., Result],
+    run: Callable[[RunOptions], Result],
     classes: Collection[int] | None = None,
 ) -> Experiment:
     """An experiment whose rows are such curves."""

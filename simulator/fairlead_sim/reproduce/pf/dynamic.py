@@ -100,7 +100,9 @@ def _no_loss(rows: Sequence[Row], number: int, at_most: float) -> Statement:
     off = max(abs(gamma - 1 + load) for load, gamma in best_of(rows, "pf", number).items())
     found = f"class {number} has {_factors(gains)}, and under PF is within {off:.2g} of 1 - load"
     return Statement(
-        found, all(abs(gain - 1) <= at_most for gain in gains.values()), "practically the same is printed"
+        found,
+        all(abs(gain - 1) <= at_most for gain in gains.values()),
+        "no more than a slight loss is printed",
     )
 
 
