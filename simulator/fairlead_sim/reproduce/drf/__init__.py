@@ -1,12 +1,12 @@
 """Experiments of paper 001, Ghodsi et al., "Dominant Resource Fairness: Fair Allocation of Multiple Resource Types".
 
 ``tables`` and ``examples`` are exact answers to small problems; ``dynamic`` (figure 8) and ``slots`` (figures 9 to 12, an
-experiment of ``closed_loop``) are simulations with the live allocator.
+experiment of ``closed_loop``) are simulations with the live allocator, as are ``utilisation`` and ``reduction`` (figures 13 and 14) on the work of ``facebook``.
 """
 
 from typing import Final
 
-from fairlead_sim.reproduce.drf import dynamic, examples, slots, tables
+from fairlead_sim.reproduce.drf import dynamic, examples, reduction, slots, tables, utilisation
 from fairlead_sim.reproduce.experiment import Experiment
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
@@ -14,4 +14,6 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     *examples.EXPERIMENTS,
     *dynamic.EXPERIMENTS,
     *slots.EXPERIMENTS,
+    *utilisation.EXPERIMENTS,
+    *reduction.EXPERIMENTS,
 )
