@@ -47,10 +47,9 @@ def test_a_divided_cluster_gets_a_like_part_of_the_work() -> None:
 
     assert part.nodes == len(facebook.nodes(part)) == 20
     assert 20 * slot_seconds(small.jobs) == pytest.approx(slot_seconds(whole.jobs), rel=0.1)
-    originals = {job.job_id: job for job in whole.jobs}
-    for job, size in zip(small.jobs, small.sizes, strict=True):
-        assert size == originals[job.job_id].tasks
-        assert abs(job.tasks - size / 20) < len(originals[job.job_id].bundles)
+    originals = {job.job_id: job.tasks for job in whole.jobs}
+    assert small.sizes == [originals[job.job_id] for job in small.jobs]
+    assert len(small.jobs) < len(whole.jobs) / 2, "most jobs have a task or two"
 
 
 def test_more_of_the_work_is_heavy_on_memory_if_it_is_asked_for() -> None:

@@ -4,21 +4,20 @@ The paper's own week of October 2010 is not published. Of the public day, arriva
 are those of ``workloads.swim_model``, so that the share of tasks that are heavy on memory is a parameter and not a fact.
 Where the file is not at hand, arrivals are Poisson at the rate of its day and bytes are drawn from rounded quantiles of it.
 
-A smaller cluster gets a like part of the work: tasks are divided by the factor by which there are fewer nodes, at random to
-the whole numbers around, so that the load stays the same: of small jobs some are left out, and large ones shrink.
+A smaller cluster gets a like part of the work, by ``workloads.dividing``.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from fairlead_sim.reproduce.public_traces import find_trace
+from fairlead_sim.workloads.dividing import divide
 from fairlead_sim.workloads.loading import load_jobs
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.nodes import parse_nodes
@@ -108,31 +107,15 @@ def work(part: Part, heavy_share: float, seed: int) -> Work:
         map_heavy_share=heavy_share, reduce_heavy_share=min(1.0, _REDUCES_TO_MAPS * heavy_share)
     )
     whole = _stand_in(model, part, seed) if path is None else _from_trace(path, model, part)
-    divided = [(small, job.tasks) for job in whole if (small := _divide(job, part.divisor, seed)) is not None]
-    return Work([job for job, _ in divided], [size for _, size in divided], path is not None)
+    size_of = {job.job_id: job.tasks for job in whole}
+    divided = divide(whole, part.divisor, seed=seed)
+    return Work(divided, [size_of[job.job_id] for job in divided], path is not None)
 
 
 @lru_cache(maxsize=1)
 def _from_trace(path: Path, model: SwimModel, part: Part) -> Sequence[Job]:
     selection = Selection(from_ms=part.from_s * 1000, until_ms=part.until_s * 1000)
     return load_jobs(path, selection=selection, options=TraceOptions(swim=model))
-
-
-def _divide(job: Job, divisor: int, seed: int) -> Job | None:
-    """A like part of a job: of each stage so many tasks that the expectation is right; None if nothing remains.
-
-    One chance for all stages of a job: a small one that remains keeps all of them.
-    """
-    if divisor == 1:
-        return job
-    digest = sha256(f"{seed}|{job.job_id}".encode()).digest()
-    chance = int.from_bytes(digest[:8], "big") / 2.0**64
-    bundles = tuple(
-        replace(bundle, tasks=tasks)
-        for bundle in job.bundles
-        if (tasks := math.floor(bundle.tasks / divisor + chance))
-    )
-    return replace(job, bundles=bundles) if bundles else None
 
 
 def _stand_in(model: SwimModel, part: Part, seed: int) -> list[Job]:
