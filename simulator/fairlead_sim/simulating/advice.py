@@ -1,6 +1,6 @@
 """What an operator asks of a policy, and which policy of a study answers best."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,14 +8,28 @@ from fairlead_sim.simulating.measures import FIXED, Best, Kind, Measure, best_of
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
 
+CROWDED_MAX: Final = 0.01
+"""Of all task time on hosts promised twice: beyond, tasks start at once and then crawl, and what counts starts means little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an operator asks."""
+
+    text: str
+    subject: str
+    """What it is about, in a few words."""
+    measure: Measure
+    is_of_starts: bool = False
+    """Whether it is answered by when tasks start and what they hold, and not by when they are over."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One question and every policy's number."""
 
-    question: str
-    measure: Measure
-    numbers: tuple[str, ...]
+    question: Question
+    numbers: list[str]
     """By policy, written out."""
     best: frozenset[int]
     """Places of the policies within a hundredth of the best; empty if all are alike."""
@@ -23,12 +37,21 @@ class Answer:
 
 def answers(outcome: Outcome) -> list[Answer]:
     """The questions that this study's numbers answer."""
+    crowded = {
+        place
+        for place, runs in enumerate(outcome.results.values())
+        if max(run.crowded_fraction for run in runs) > CROWDED_MAX
+    }
     found = []
-    for question, measure in _QUESTIONS:
-        estimates = [measure.of(runs) for runs in outcome.results.values()]
+    for question in _QUESTIONS:
+        estimates = [question.measure.of(runs) for runs in outcome.results.values()]
         if any(each is not None for each in estimates):
-            numbers = tuple(measure.write_estimate(each) for each in estimates)
-            found.append(Answer(question, measure, numbers, best_of(measure, estimates)))
+            compared = [
+                None if question.is_of_starts and place in crowded else each
+                for place, each in enumerate(estimates)
+            ]
+            best = best_of(question.measure, compared)
+            found.append(Answer(question, question.measure.write_all(estimates), best))
     return found
 
 
@@ -50,7 +73,7 @@ def summary(outcome: Outcome) -> list[str]:
         f"{len(differing)} questions below in which the policies differ. Which question matters is for you to say."
     )
     for place, policy in enumerate(policies):
-        strong = [answer.measure.title for answer in differing if place in answer.best]
+        strong = [answer.question.subject for answer in differing if place in answer.best]
         lines.append(
             f"{policy}: best in {_listed(strong)}." if strong else f"{policy}: best in none of them."
         )
@@ -60,11 +83,12 @@ def summary(outcome: Outcome) -> list[str]:
 def _caveats(outcome: Outcome) -> list[str]:
     lines = []
     for policy, runs in outcome.results.items():
-        crowded = sum(run.crowded_fraction for run in runs) / len(runs)
-        if crowded > 0.001:
+        crowded = max(run.crowded_fraction for run in runs)
+        if crowded > CROWDED_MAX:
             lines.append(
                 f"Under {policy} {100 * crowded:.1f} % of all task time ran on hosts that were promised more than they "
-                "have. How much that slows tasks down is a model, so its times hang on the --slowdown that was set."
+                "have. How much that slows tasks down is a model, so its times hang on the --slowdown that was set. Tasks "
+                "start sooner there and run longer, so it is not compared in waits, shares and use."
             )
         if not all(run.is_complete for run in runs):
             lines.append(
@@ -86,23 +110,36 @@ def _fixed(name: str) -> Measure:
     return next(measure for measure in FIXED if measure.name == name)
 
 
-def _measure(title: str, kind: Kind, best: Best, pick: Callable[[PolicyResult], float | None]) -> Measure:
-    return Measure(title, title, kind, best, pick)
-
-
 _QUESTIONS: Final = (
-    ("Under which are jobs done soonest, on average?", _fixed("completion_ms.mean")),
-    ("Under which is a typical job done soonest?", _fixed("completion_ms.p50")),
-    ("Under which are unlucky jobs slowed down least?", _fixed("slowdown.p95")),
-    (
-        "Under which do the largest tasks wait least?",
-        _measure("wait of the largest quarter of tasks, mean", Kind.TIME, Best.LOW, _largest_wait),
+    Question(
+        "Under which are jobs done soonest, on average?", "the mean completion", _fixed("completion_ms.mean")
     ),
-    ("Under which are fewest people worse off than with machines of their own?", _fixed("violations")),
-    ("Under which do those who want more have the most equal shares?", _fixed("jain")),
-    (
+    Question("Under which is a typical job done soonest?", "the typical job", _fixed("completion_ms.p50")),
+    Question(
+        "Under which are the unlucky jobs slowed down least?", "the unlucky job", _fixed("slowdown.p95")
+    ),
+    Question(
+        "Under which do the largest tasks wait least?",
+        "the largest tasks",
+        Measure("", "mean wait of the largest quarter of tasks", Kind.TIME, Best.LOW, _largest_wait),
+        is_of_starts=True,
+    ),
+    Question(
+        "Under which are fewest people worse off than with machines of their own?",
+        "nobody being worse off than alone",
+        _fixed("violations"),
+    ),
+    Question(
+        "Under which do those who want more have the most equal shares?",
+        "equal shares",
+        _fixed("jain"),
+        is_of_starts=True,
+    ),
+    Question(
         "Under which is most of the cluster in use while work arrives?",
-        _measure("use of the busiest resource until the last arrival", Kind.FRACTION, Best.HIGH, _in_use),
+        "the use of the cluster",
+        Measure("", "use of the busiest resource until the last arrival", Kind.FRACTION, Best.HIGH, _in_use),
+        is_of_starts=True,
     ),
 )
 

@@ -48,13 +48,13 @@ class Measure:
         known = [value for value in values if value is not None]
         return estimate(known) if known and len(known) == len(values) else None
 
-    def write(self, value: float | None) -> str:
-        """For a reader."""
+    def write(self, value: float | None, unit_ms: int | None = None) -> str:
+        """For a reader; times in the unit, if one is given."""
         if value is None:
             return "-"
         match self.kind:
             case Kind.TIME:
-                return span(value)
+                return span(value, unit_ms)
             case Kind.FACTOR:
                 return f"{value:.2f}" if value < 100 else f"{value:.0f}"
             case Kind.FRACTION:
@@ -62,28 +62,33 @@ class Measure:
             case Kind.COUNT:
                 return f"{value:.0f}" if value == int(value) else f"{value:.1f}"
 
-    def write_estimate(self, found: Estimate | None) -> str:
-        """Mean, and half width where there is one."""
+    def write_all(self, found: Sequence[Estimate | None]) -> list[str]:
+        """A row: each mean, and half width where there is one; times in one unit, so that they can be compared at a glance."""
+        unit_ms = unit_of([each.mean for each in found if each is not None])
+        return [self._write_estimate(each, unit_ms) for each in found]
+
+    def _write_estimate(self, found: Estimate | None, unit_ms: int) -> str:
         if found is None:
             return self.write(None)
         if not found.half_width:
-            return self.write(found.mean)
-        return f"{self.write(found.mean)} ± {self.write(found.half_width)}"
+            return self.write(found.mean, unit_ms)
+        return f"{self.write(found.mean, unit_ms)} ± {self.write(found.half_width, unit_ms)}"
 
 
-_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+_UNITS: Final = {86_400_000: "d", 3_600_000: "h", 60_000: "min", 1_000: "s", 1: "ms"}
 
 
-def span(duration_ms: float) -> str:
-    """A duration with three digits that matter, in the largest unit of which there is at least one."""
-    for size, unit in _UNITS:
-        if abs(duration_ms) >= size:
-            return (
-                f"{duration_ms / size:.3g} {unit}"
-                if abs(duration_ms) < 1000 * size
-                else f"{duration_ms / size:.0f} {unit}"
-            )
-    return f"{duration_ms:.3g} ms"
+def unit_of(durations_ms: Sequence[float]) -> int:
+    """The largest unit, in ms, of which there is one in the shortest duration that is not zero."""
+    least = min((abs(duration_ms) for duration_ms in durations_ms if duration_ms), default=0.0)
+    return next((size for size in _UNITS if least >= size), 1)
+
+
+def span(duration_ms: float, unit_ms: int | None = None) -> str:
+    """A duration with three digits that matter or all before the point, in a unit or the largest of which there is one."""
+    size = unit_of([duration_ms]) if unit_ms is None else unit_ms
+    amount = duration_ms / size
+    return f"{amount:,.0f} {_UNITS[size]}" if abs(amount) >= 100 else f"{amount:.3g} {_UNITS[size]}"
 
 
 FIXED: Final = (

@@ -7,7 +7,7 @@ from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.simulating import html
 from fairlead_sim.simulating.advice import answers, summary
 from fairlead_sim.simulating.comparison import NOTICEABLE, changes_by_user
-from fairlead_sim.simulating.measures import best_of, measures, span
+from fairlead_sim.simulating.measures import best_of, measures, span, unit_of
 from fairlead_sim.simulating.study import Outcome
 from fairlead_sim.simulating.tables import refusals, size_rows
 
@@ -76,7 +76,9 @@ def _setting(outcome: Outcome) -> list[str]:
 
 def _questions(outcome: Outcome) -> str:
     found = answers(outcome)
-    rows = [(answer.question, *answer.numbers) for answer in found]
+    rows = [
+        (f"{answer.question.text} ({answer.question.measure.title})", *answer.numbers) for answer in found
+    ]
     best = [frozenset(place + 1 for place in answer.best) for answer in found]
     return html.table(("Question", *outcome.study.policies), rows, best)
 
@@ -87,7 +89,7 @@ def _measures(outcome: Outcome) -> str:
     for measure in measures([run for runs in outcome.results.values() for run in runs]):
         found = [measure.of(runs) for runs in outcome.results.values()]
         if any(each is not None for each in found):
-            rows.append((measure.title.strip(), *(measure.write_estimate(each) for each in found)))
+            rows.append((measure.title.strip(), *measure.write_all(found)))
             best.append(frozenset(place + 1 for place in best_of(measure, found)))
     finished = [
         " ".join(dict.fromkeys(f"{run.jobs_finished} of {run.jobs}" for run in runs))
@@ -147,11 +149,10 @@ def _users(outcome: Outcome) -> list[str]:
     for name in order[:USERS_SHOWN_MAX]:
         found = [column.get(name) for column in columns]
         known = next(user for user in found if user is not None)
-        alone = "never" if known.alone_completion_ms is None else span(known.alone_completion_ms)
+        unit_ms = unit_of([user.mean_completion_ms for user in found if user is not None])
+        alone = "never" if known.alone_completion_ms is None else span(known.alone_completion_ms, unit_ms)
         cells = [
-            "-"
-            if user is None
-            else span(user.mean_completion_ms) + (" !" if user.is_worse_than_alone else "")
+            "-" if user is None else span(user.mean_completion_ms, unit_ms) + " !" * user.is_worse_than_alone
             for user in found
         ]
         rows.append((name, f"{known.jobs:,}", f"{known.tasks:,}", alone, *cells))

@@ -1,7 +1,9 @@
 """A study's results as rows of text, a column a policy: what the command prints and the report shows."""
 
-from fairlead_sim.simulating.comparison import reductions_by_size
-from fairlead_sim.simulating.measures import measures, span
+from collections.abc import Mapping, Sequence
+
+from fairlead_sim.simulating.comparison import SizeReduction, reductions_by_size
+from fairlead_sim.simulating.measures import measures, span, unit_of
 from fairlead_sim.simulating.resampling import ratio_of_means
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
@@ -20,12 +22,10 @@ def summary_rows(outcome: Outcome) -> list[Row]:
         }
     ]
     for measure in measures([run for runs in outcome.results.values() for run in runs]):
-        found = {policy: measure.of(runs) for policy, runs in outcome.results.items()}
-        if any(each is not None and each.mean for each in found.values()) or measure.name == "violations":
-            rows.append(
-                {"measure": measure.title}
-                | {policy: measure.write_estimate(each) for policy, each in found.items()}
-            )
+        found = [measure.of(runs) for runs in outcome.results.values()]
+        if any(each is not None and each.mean for each in found) or measure.name == "violations":
+            cells = dict(zip(outcome.results, measure.write_all(found), strict=True))
+            rows.append({"measure": measure.title} | cells)
     if len(outcome.study.seeds) == 1 and len(outcome.study.policies) > 1:
         rows.append(_ratio_row(outcome))
     return rows
@@ -51,18 +51,24 @@ def _ratio(run: PolicyResult, first: PolicyResult) -> str:
 
 def size_rows(outcome: Outcome) -> list[Row]:
     """Mean completion by number of tasks of a job, and how much shorter it is than under the first policy."""
-    rows: dict[int, Row] = {}
     first = outcome.results[outcome.study.policies[0]]
+    classes: dict[int, dict[str, SizeReduction]] = {}
     for policy, runs in outcome.results.items():
         for each in reductions_by_size(runs, first):
-            row = rows.setdefault(each.tasks_least, {"measure": size_name(each.tasks_least, each.tasks_most)})
-            row[policy] = span(each.completion_ms.mean)
-            if runs is not first:
-                row[policy] += f" ({100 * each.reduction.mean:+.0f} %)"
-    for row in rows.values():
-        for policy in outcome.study.policies:
-            row.setdefault(policy, "-")
-    return [row for _, row in sorted(rows.items())]
+            classes.setdefault(each.tasks_least, {})[policy] = each
+    return [_size_row(outcome.study.policies, found) for _, found in sorted(classes.items())]
+
+
+def _size_row(policies: Sequence[str], found: Mapping[str, SizeReduction]) -> Row:
+    unit_ms = unit_of([each.completion_ms.mean for each in found.values()])
+    least = next(iter(found.values())).tasks_least
+    row = {"measure": size_name(least, max(each.tasks_most for each in found.values()))}
+    for policy in policies:
+        each = found.get(policy)
+        row[policy] = "-" if each is None else span(each.completion_ms.mean, unit_ms)
+        if each is not None and policy != policies[0]:
+            row[policy] += f" ({100 * each.reduction.mean:+.0f} %)"
+    return row
 
 
 def size_name(least: int, most: int) -> str:

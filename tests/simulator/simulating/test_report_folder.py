@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fairlead_sim.simulating.advice import answers, summary
 from fairlead_sim.simulating.charts import CHARTS, PlotsUnavailable
 from fairlead_sim.simulating.report_folder import write_report
 from fairlead_sim.simulating.study import Outcome, Study, run_study
@@ -117,6 +118,14 @@ def test_the_page_says_what_to_choose_and_what_to_doubt(tmp_path: Path) -> None:
     assert "Under slots:8" in page.text
     assert "promised more than they have" in page.text
     assert "fairlead simulate --trace 'a crowd.csv'" in page.text
+
+
+def test_who_promises_twice_is_not_best_at_starting_early() -> None:
+    outcome = a_study("drf", "slots:8")
+
+    for answer in answers(outcome):
+        assert not (answer.question.is_of_starts and 1 in answer.best)
+    assert any("not compared in waits" in line for line in summary(outcome))
 
 
 def test_one_policy_is_nothing_to_choose_from(tmp_path: Path) -> None:
