@@ -9,9 +9,11 @@ It says nothing of any policy, so it is computed once for all of them.
 
 import heapq
 from array import array
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from fairlead_proto.resources import Vector, add, fits, scale, subtract
@@ -63,6 +65,10 @@ def _could_run(bundle: Bundle, free: Vector) -> bool:
     return fits(scale(bundle.unit, bundle.tasks) if bundle.is_gang else bundle.unit, free)
 
 
+_FEW: Final = 8
+"""Needs that are looked at one and all, rather than from the oldest on until one fits."""
+
+
 @dataclass(slots=True, eq=False)
 class _Waiting:
     """Tasks of one bundle that have not started, or one gang, whose need is that of all its tasks."""
@@ -84,8 +90,10 @@ class _Slice:
         self._left: list[int] = []
         self._queues: dict[Vector, deque[_Waiting]] = {}
         """By need: of those that need the same, the first is always the next."""
-        self._least: Vector = ()
-        """In each place the least that any waiting need has, or less: while that does not fit, nothing does."""
+        self._by_age: list[tuple[int, Vector]] = []
+        """The needs that wait, by the number of the first that has them."""
+        self._by_amount: list[list[tuple[int, Vector]]] = [[] for _ in self._places]
+        """The same by what they want in each place: what wants too much there need not be looked at."""
         self._numbers = 0
         # (time, arrivals after ends, number, job, need, pieces); an arrival has no pieces.
         self._events: list[tuple[int, int, int, int, Vector, int]] = []
@@ -118,8 +126,15 @@ class _Slice:
                 self._left[job] += pieces
                 self._numbers += 1
                 waiting = _Waiting(self._numbers, job, need, pieces, bundle.duration_ms)
-                self._queues.setdefault(need, deque()).append(waiting)
-                self._least = tuple(map(min, self._least, need)) if self._least else need
+                queue = self._queues.setdefault(need, deque())
+                if not queue:
+                    self._add(waiting)
+                queue.append(waiting)
+
+    def _add(self, first: _Waiting) -> None:
+        self._by_age.append((first.number, first.need))  # the newest of all
+        for place, needs in enumerate(self._by_amount):
+            insort(needs, (first.need[place], first.need))
 
     def _need(self, bundle: Bundle) -> Vector:
         """Of one piece, in the places that there are; looking at others would cost half of the time."""
@@ -127,31 +142,42 @@ class _Slice:
         return tuple([need[place] for place in self._places])
 
     def _start(self, now_ms: int) -> None:
-        if not fits(self._least, self._free):
-            return
-        queues, free = self._queues, self._free
-        heads = [(queue[0].number, need) for need, queue in queues.items() if fits(need, free)]
-        # Exact again, now that all were looked at: what was the least may have left since.
-        self._least = tuple(min(places) for places in zip(*queues, strict=True)) if queues else ()
-        heapq.heapify(heads)
-        while heads and fits(self._least, free):
-            _, need = heapq.heappop(heads)
-            if not fits(need, free):
-                continue
-            queue = queues[need]
-            first = queue[0]
-            pieces = min(first.pieces, _times(need, free))
-            free = subtract(free, scale(need, pieces))
+        while (need := self._oldest_that_fits()) is not None:
+            first = self._queues[need][0]
+            pieces = min(first.pieces, _times(need, self._free))
+            self._free = subtract(self._free, scale(need, pieces))
             self._push(now_ms + first.duration_ms, 0, first.job, need, pieces)
             first.pieces -= pieces
-            if first.pieces:
-                continue
-            queue.popleft()
-            if queue:
-                heapq.heappush(heads, (queue[0].number, need))
-            else:
-                del queues[need]
-        self._free = free
+            if not first.pieces:
+                self._drop_first(need)
+
+    def _oldest_that_fits(self) -> Vector | None:
+        """Of the needs that wait, the one that does so for the longest among those that fit; None if none does."""
+        free = self._free
+        place, end = min(
+            ((place, bisect_left(needs, (free[place] + 1,))) for place, needs in enumerate(self._by_amount)),
+            key=itemgetter(1),
+        )
+        if end > _FEW:
+            # Much is free, so of those that wait longest one fits soon.
+            return next((need for _, need in self._by_age if fits(need, free)), None)
+        small = self._by_amount[place][:end]
+        return min(
+            (need for _, need in small if fits(need, free)),
+            key=lambda need: self._queues[need][0].number,
+            default=None,
+        )
+
+    def _drop_first(self, need: Vector) -> None:
+        """All of the bundle that waits longest with this need has started."""
+        queue = self._queues[need]
+        del self._by_age[bisect_left(self._by_age, (queue.popleft().number, need))]
+        if queue:
+            insort(self._by_age, (queue[0].number, need))
+            return
+        del self._queues[need]
+        for place, needs in enumerate(self._by_amount):
+            del needs[bisect_left(needs, (need[place], need))]
 
     def _push(self, at_ms: int, rank: int, job: int, need: Vector, pieces: int) -> None:
         self._numbers += 1
