@@ -374,17 +374,20 @@ class AgentSearch:
     def _refill(self, shape: Shape) -> None:
         if shape.scale != self._scale:
             self._rescore(shape)
-        room = self._window - len(shape.window)
+        if not shape.spare and not shape.unread and shape.noted_to == len(self._log):
+            return  # So it is on a full cluster, but for the first time in a cycle.
+        room, members = self._window - len(shape.window), shape.members
         chunk = _READ_CHUNK
         spare = self._fitting(shape, shape.spare)
         # An agent that gained twice stands in the log twice, hence a dict and not a list.
         fresh: dict[int, None] = {}
         while True:
-            while spare and len(fresh) < room:
+            while spare and room:
                 index = spare.pop()
-                if index not in shape.members:
+                if index not in members and index not in fresh:
                     fresh[index] = None
-            if len(fresh) >= room or not self._has_unread(shape):
+                    room -= 1
+            if not room or not self._has_unread(shape):
                 break
             spare = self._read(shape, chunk)
             chunk = min(2 * chunk, _READ_CHUNK_MAX)
@@ -414,9 +417,8 @@ class AgentSearch:
     def _note_unread(self, shape: Shape) -> None:
         start, end = shape.noted_to, len(self._log)
         if len(shape.unread) >= _RANGES_MAX:
-            start = min(
-                first for first, _ in shape.unread
-            )  # What was read in between is read again, which does no harm.
+            # What was read in between is read again, which does no harm.
+            start = min(first for first, _ in shape.unread)
             shape.unread = []
         middle = start + shape.number * _GOLDEN % 10**9 * (end - start) // 10**9
         shape.unread += [piece for piece in ((start, middle), (middle, end)) if piece[0] < piece[1]]
