@@ -57,16 +57,19 @@ class PoolFramework:
         self.queues: dict[ClassId, Queue] = {}
         """Those in which something waits, in the order in which they began to."""
         self._class_ids: dict[Kind, ClassId] = {}
-        self._gangs = 0
+        """Of queues that gangs have no part in: in a trace each task may want something else, so no more are remembered."""
+        self._classes = 0
 
     def enqueue(self, job: ActiveJob, bundle: Bundle) -> None:
         """The tasks of a bundle are ready to start."""
         if bundle.is_gang and bundle.tasks > 1:
-            self._gangs += 1
-            class_id = ClassId(f"gang-{self._gangs}")
+            class_id = self._new_class()
         else:
             kind = (bundle.unit, bundle.constraints)
-            class_id = self._class_ids.setdefault(kind, ClassId(str(len(self._class_ids))))
+            known = self._class_ids.get(kind)
+            if known is None:
+                known = self._class_ids[kind] = self._new_class()
+            class_id = known
         queue = self.queues.get(class_id)
         if queue is None:
             is_gang = bundle.is_gang and bundle.tasks > 1
@@ -88,6 +91,12 @@ class PoolFramework:
             yield first, taken
         if not queue.tasks:
             del self.queues[class_id]
+            if not queue.is_gang:
+                del self._class_ids[queue.unit, queue.constraints]
+
+    def _new_class(self) -> ClassId:
+        self._classes += 1
+        return ClassId(str(self._classes))
 
     def demand(self) -> list[DemandClass]:
         """What it wants, all of it, as it tells a master."""

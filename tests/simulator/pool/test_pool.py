@@ -6,8 +6,10 @@ from random import Random
 import pytest
 
 from fairlead_master.allocation.api import AllocationError, AllocationSettings
+from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sim.engine import Engine
+from fairlead_sim.pool.framework import ActiveJob, PoolFramework
 from fairlead_sim.pool.hosts import Slowdown
 from fairlead_sim.pool.simulation import Pool, PoolOptions
 from fairlead_sim.workloads.node import Node
@@ -197,3 +199,19 @@ def test_a_cluster_without_nodes_or_with_two_of_one_name_is_refused() -> None:
         Pool(Engine(Random(1)), [], Diary())
     with pytest.raises(AllocationError, match="nodes: expected each name once, got 'n' twice"):
         Pool(Engine(Random(1)), [Node(name="n", total=NODE)] * 2, Diary())
+
+
+def test_what_is_over_is_forgotten() -> None:
+    """A trace of millions of tasks, each with a demand of its own, is simulated in bounded memory."""
+    framework = PoolFramework(FrameworkId("f"), "f", Role("f"))
+
+    for cpus in range(1, 200):
+        job = a_job(f"j{cpus}", some_tasks(2, cpus, 1), some_tasks(3, cpus, 1, is_gang=True))
+        for bundle in job.bundles:
+            framework.enqueue(ActiveJob(job, job.stages()), bundle)
+        for wanted in framework.demand():
+            assert [units for _, units in framework.take(wanted.class_id, wanted.units)] == [wanted.units]
+
+    assert not framework.demand()
+    kept = [value for value in vars(framework).values() if isinstance(value, dict)]
+    assert kept == [{}, {}]
