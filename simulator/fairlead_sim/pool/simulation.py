@@ -20,7 +20,7 @@ from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationError, AllocationSettings, Grant
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
-from fairlead_sim.engine import Alarm, Engine, Occurrence
+from fairlead_sim.engine import Alarm, Engine, Occurrence, collecting_rarely
 from fairlead_sim.pool.feasibility import Feasibility, attributes_of
 from fairlead_sim.pool.framework import ActiveJob, PoolFramework
 from fairlead_sim.pool.hosts import CrowdedHost, Slowdown
@@ -157,8 +157,10 @@ class Pool:
 
     def run(self) -> None:
         """Let everything happen, until nothing more does."""
-        while self.engine.advance():
-            pass
+        advance = self.engine.advance
+        with collecting_rarely():
+            while advance():
+                pass
 
     @property
     def unfinished(self) -> int:

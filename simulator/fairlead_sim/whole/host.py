@@ -48,19 +48,18 @@ class Processes:
         self._tally = tally
         self._start_ms = start_ms
         self._crowded = crowded
-        self._ordered: dict[str, list[TaskKey]] = {}
+        self.ordered: dict[str, list[TaskKey]] = {}
         """To be started at the end of the agent's turn, by command."""
 
     def order(self, order: actions.StartProcess) -> None:
         """Make a process of a task when ``start`` is called."""
         key = (order.framework_id, order.spec.task_id)
-        self._ordered.setdefault(order.spec.command[0], []).append(key)
+        self.ordered.setdefault(order.spec.command[0], []).append(key)
 
     def start(self, engine: Engine, report: Report) -> None:
         """Start what was ordered; what happens to the processes is reported."""
-        if self._ordered:
-            ordered, self._ordered = self._ordered, {}
-            engine.after(self._start_ms, partial(self._begin, ordered, engine, report))
+        ordered, self.ordered = self.ordered, {}
+        engine.after(self._start_ms, partial(self._begin, ordered, engine, report))
 
     def _begin(self, ordered: dict[str, list[TaskKey]], engine: Engine, report: Report) -> None:
         for command, keys in ordered.items():
@@ -168,7 +167,8 @@ class Host:
             message.append(to_master.StatusesReported(session=self._session, statuses=tuple(statuses)))
         if message:
             self._master.send(message)
-        self._processes.start(self._engine, self._put)
+        if self._processes.ordered:
+            self._processes.start(self._engine, self._put)
         self._reminder.by(machine.next_deadline_ms())
 
     def _carry_out(self, action: actions.Action, message: list[to_master.Event]) -> None:

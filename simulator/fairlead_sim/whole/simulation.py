@@ -13,7 +13,7 @@ from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, AllocationSettings
 from fairlead_master.core.settings import CoreSettings
-from fairlead_sim.engine import Engine
+from fairlead_sim.engine import Engine, collecting_rarely
 from fairlead_sim.pool.feasibility import Feasibility
 from fairlead_sim.pool.hosts import CrowdedHost
 from fairlead_sim.pool.simulation import PoolOptions
@@ -99,6 +99,10 @@ class WholeCluster:
 
     def run(self) -> None:
         """Let everything happen until all jobs are done, or none is to come and nothing has run for a day."""
+        with collecting_rarely():
+            self._run()
+
+    def _run(self) -> None:
         engine, tally = self.engine, self._tally
         idle_since_ms = engine.now_ms
         while (self._sources or self.unfinished) and engine.advance():

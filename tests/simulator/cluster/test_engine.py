@@ -1,8 +1,11 @@
 """Virtual time: order, cancellation, and wake-ups that move."""
 
+import gc
 from random import Random
 
-from fairlead_sim.engine import Alarm, Engine
+import pytest
+
+from fairlead_sim.engine import Alarm, Engine, collecting_rarely
 
 
 def an_engine() -> tuple[Engine, list[str]]:
@@ -64,3 +67,13 @@ def test_an_alarm_rings_at_its_last_time_only() -> None:
     alarm.move(None)
     engine.run_until(300)
     assert seen == ["130"]
+
+
+def test_garbage_is_collected_as_before_once_a_simulation_is_over() -> None:
+    before = gc.get_threshold()
+
+    with pytest.raises(RuntimeError), collecting_rarely():
+        assert gc.get_threshold() > before
+        raise RuntimeError
+
+    assert gc.get_threshold() == before
