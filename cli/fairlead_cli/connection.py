@@ -87,4 +87,4 @@ def _network_cause(code: grpc.StatusCode, details: str) -> str:
         return "no answer in time"
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return "what answers there is no Fairlead master of this version"
-    return details.rpartition(": ")[2].partition(" (")[0] or code.name.lower()
+    return details.rpartition(": ")[2].partition(" (")[0].rstrip("])") or code.name.lower()

@@ -94,11 +94,14 @@ def _parse_resource_weight(text: str) -> tuple[str, float]:
 
 def _parse_resources(text: str) -> str:
     """Check the form only: which names exist, the master and the agent know. Returns the text unchanged."""
+    amounts: list[int] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, amount = part.partition("=")
         if not equals or not name:
             raise ResourceError(f"expected name=amount such as cpus=4,mem=8GiB, got {part!r}")
-        _ = parse_bytes(name, amount) if name in ("mem", "disk") else parse_milli(name, amount)
+        amounts.append(parse_bytes(name, amount) if name in ("mem", "disk") else parse_milli(name, amount))
+    if amounts and not any(amounts):
+        raise ResourceError(f"expected an amount above zero, got {text!r}")
     return text
 
 

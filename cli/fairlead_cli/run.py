@@ -91,7 +91,7 @@ def run(
     """Run a command on the cluster.
 
     No shell is involved: for one, run sh -c '...'. Attached, the output of its tasks appears as it is written, Ctrl-C
-    kills them, and the exit code is the task's own (128+N for signal N), or with -n 0 if all finished and else 1.
+    kills them, and the exit code is the task's own (128+N for signal N), or, with -n COUNT, 0 if all finished and 1 otherwise.
     A demand no agent can ever meet is refused at once with exit code 4. With --json the tasks are printed on
     stdout when they are over, and their output goes to stderr.
 

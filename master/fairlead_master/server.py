@@ -1,6 +1,7 @@
 """The master as a process part: core, runner, registry and services put together, started and stopped."""
 
 import asyncio
+import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -208,6 +209,7 @@ def _with_stored(core: CoreSettings, stored: StorePolicy, given: frozenset[str])
 
 
 def _listen(server: grpc.aio.Server, address: str) -> int:
+    _check_free(address)
     try:
         port = server.add_insecure_port(address)
     except RuntimeError as error:
@@ -215,3 +217,18 @@ def _listen(server: grpc.aio.Server, address: str) -> int:
     if port == 0:
         raise ListenError(f"listen: cannot listen on {address}: is the port in use?")
     return port
+
+
+def _check_free(address: str) -> None:
+    """Find out with a socket of our own: gRPC says why it cannot listen on stderr only, and in words for its authors."""
+    host, _, port = address.rpartition(":")
+    try:
+        known = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+        family, _, _, _, place = known[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+            probe.listen()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ListenError(f"listen: cannot listen on {address}: {why}") from None

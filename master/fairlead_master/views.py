@@ -4,12 +4,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
+from math import inf
 from operator import itemgetter
 from typing import Final, TypeVar
 
 import fairlead_master
 from fairlead_master.allocation.api import Prices
-from fairlead_master.allocation.hierarchy import with_those_above
+from fairlead_master.allocation.hierarchy import parent_of, with_those_above
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Offer, Task
 from fairlead_proto.convert import write_constraint, write_resources, write_usage
 from fairlead_proto.ids import ClassId, FrameworkId, TaskId
@@ -206,7 +207,10 @@ def framework_info(master: Master, framework: Framework) -> pb.FrameworkInfo:
 
 
 def roles(master: Master) -> Sequence[pb.RoleInfo]:
-    """Every role with a framework in it or below it; what it holds, wants and runs includes the roles below it."""
+    """Every role with a framework in it or below it, then those that only have a weight.
+
+    What a role holds, wants and runs includes the roles below it.
+    """
     running: dict[str, int] = {}
     used: dict[str, Vector] = {}
     for framework in master.frameworks.values():
@@ -236,6 +240,15 @@ def roles(master: Master) -> Sequence[pb.RoleInfo]:
             parent=row.parent or "",
         )
         for row in master.allocator.role_report()
+    ] + [
+        pb.RoleInfo(
+            role=role,
+            weight=weight.default,
+            resource_weights={names[place]: value for place, value in (weight.by_resource or {}).items()},
+            key=inf,
+            parent=parent_of(role) or "",
+        )
+        for role, weight in sorted(master.allocator.weights_in_waiting().items())
     ]
 
 

@@ -129,9 +129,7 @@ def read_resources(field: str, message: types_pb2.Resources, kinds: ResourceKind
 def _read_custom(field: str, custom: Mapping[str, int], kinds: ResourceKinds) -> Vector:
     for name in custom:
         if name not in kinds.custom:
-            raise _refuse(
-                f"{field}.custom_milli", f"a resource this cluster knows ({', '.join(kinds.names)})", name
-            )
+            raise _refuse(field, f"a resource this cluster knows ({', '.join(kinds.names)})", name)
     return tuple([custom.get(name, 0) for name in kinds.custom])
 
 

@@ -465,3 +465,13 @@ def test_the_gain_log_stays_short_however_long_the_cluster_runs() -> None:
 
     assert len(allocator._search._log) <= 2 * 5 + 1_024 + 1
     assert allocator.counters.decisions > 3_000
+
+
+def test_weights_of_roles_that_nobody_is_in_are_told_apart() -> None:
+    allocator = an_allocator()
+    allocator.set_weight(Role("eng/ml"), Weight(3.0))
+    allocator.set_weight(Role("ops"), Weight(2.0))
+
+    add_framework(allocator, "f", role="eng/ml/alice")
+
+    assert allocator.weights_in_waiting() == {"ops": Weight(2.0)}

@@ -158,7 +158,7 @@ def with_user(**fields: Any) -> dict[str, Any]:
 
 
 BAD = [
-    (b"", "document: expected JSON, got Expecting value at line 1, column 1"),
+    (b"", "document: expected JSON, got nothing"),
     (b"users: []", "document: expected JSON, got Expecting value at line 1, column 1"),
     (b"\x80", "document: expected UTF-8, got byte 0x80 at 0"),
     ([], "document: expected an object, got an array"),

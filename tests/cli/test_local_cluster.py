@@ -37,6 +37,7 @@ def test_busy_port_is_named_and_nothing_is_started(invoke: Invoke, busy_port: in
         (["--policy", "luck"], "utilization (such as slots:4), got 'luck'"),
         (["--policy", "slots:0"], "policy: expected slots:K with K from 1 to "),
         (["--resources", "bananas=4"], "bananas"),
+        (["--resources", "cpus=0,mem=0"], "expected an amount above zero"),
         (["--resources", "cpus=1,cpus=2"], "resources: expected each name once, got 'cpus' twice"),
         (["--state", "/proc/nowhere"], "/proc/nowhere"),
         (["--state", "/dev/null/nowhere"], "Not a directory"),

@@ -74,7 +74,7 @@ def test_a_byte_order_mark_is_no_fault() -> None:
 
 
 NOT_JSON = [
-    (b"", "document: expected JSON, got Expecting value at line 1, column 1"),
+    (b"", "document: expected JSON, got nothing"),
     (
         b'{"capacity": {"cpus": 1},\n "users": [,]}',
         "document: expected JSON, got Expecting value at line 2, column 12",

@@ -7,6 +7,7 @@ are. Placement works on the *view* a ``Fit`` gives of an agent and of a unit, so
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fairlead_master.allocation.api import AgentBooks
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId
 from fairlead_proto.resources import Vector, fits, subtract
 from fairlead_proto.tasks import Constraint
@@ -38,6 +39,17 @@ class Agent:
     holds, or was filled by slots."""
     tasks_ceiling: int = 0
     """How many tasks it may hold under slots although K is less: those it had when K became so."""
+
+    def books(self) -> AgentBooks:
+        """The same as a value."""
+        return AgentBooks(
+            total=self.total,
+            charged=self.charged,
+            free=self.free,
+            tasks=self.tasks,
+            active=self.active,
+            reserved_for=self.reserved_for[0] if self.reserved_for is not None else None,
+        )
 
     @property
     def free(self) -> Vector:

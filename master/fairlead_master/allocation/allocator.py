@@ -327,20 +327,17 @@ class Allocator:
 
     def agent_books(self, agent_id: AgentId) -> AgentBooks:
         """All that is known of one agent."""
-        agent = self._agents[agent_id]
-        return AgentBooks(
-            total=agent.total,
-            charged=agent.charged,
-            free=agent.free,
-            tasks=agent.tasks,
-            active=agent.active,
-            reserved_for=agent.reserved_for[0] if agent.reserved_for is not None else None,
-        )
+        return self._agents[agent_id].books()
 
     def pending(self, framework_id: FrameworkId) -> dict[ClassId, int]:
         """Units wanted and not offered, by class, in declared order; zeros included."""
         demands = self._hierarchy.frameworks[framework_id].demands
         return {class_id: demand.pending for class_id, demand in demands.items()}
+
+    def weights_in_waiting(self) -> dict[Role, Weight]:
+        """Weights of roles that have no framework, in them or below them."""
+        known = self._hierarchy.roles
+        return {role: weight for role, weight in self._hierarchy.weights.items() if role not in known}
 
     def role_report(self) -> list[RoleRow]:
         """Every role that has a framework, in the policy's order."""

@@ -99,7 +99,8 @@ def _allocator(problem: Problem, policy: str) -> Allocator:
         if set(user.weights) != {1.0}:
             allocator.set_weight(role, _weight(user))
         allocator.add_framework(framework_id, role)
-        room = slots * count if slots is not None else _room(problem.nodes, totals, unit)
+        # One more than fits: who wants just what fits wants no more, and policies with prices take it for satisfied.
+        room = slots * count if slots is not None else _room(problem.nodes, totals, unit) + 1
         wanted = room if user.max_tasks == inf else min(room, int(user.max_tasks))
         if wanted:
             allocator.set_demand(framework_id, [DemandClass(class_id=_CLASS, unit=unit, units=wanted)], 0)

@@ -108,6 +108,8 @@ def _decode(document: bytes) -> Any:
         raise ProblemError(
             f"document: expected UTF-8, got byte 0x{document[error.start]:02x} at {error.start}"
         ) from None
+    if not text.strip():
+        raise ProblemError("document: expected JSON, got nothing")
     try:
         return json.loads(text, object_pairs_hook=_Object, parse_int=_integer)
     except json.JSONDecodeError as error:
