@@ -12,7 +12,6 @@ from fairlead_sim.pool.simulation import Pool, PoolOptions, Running
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.workload import Bundle
 from tests.simulator.diary import Diary, a_job, some_tasks
-from tests.simulator.diary import Diary, a_job, some_tasks
 from tests.simulator.pool.test_feasibility import Reasons
 from tests.simulator.pool.test_pool import NODE
 from tests.simulator.workload_builders import GIB
