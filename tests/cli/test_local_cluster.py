@@ -37,7 +37,6 @@ def test_busy_port_is_named_and_nothing_is_started(invoke: Invoke, busy_port: in
         (["--policy", "luck"], "utilization (such as slots:4), got 'luck'"),
         (["--policy", "slots:0"], "policy: expected slots:K with K from 1 to "),
         (["--resources", "bananas=4"], "bananas"),
-        (["--resources", "cpus=0,mem=0"], "expected an amount above zero"),
         (["--resources", "cpus=1,cpus=2"], "resources: expected each name once, got 'cpus' twice"),
         (["--state", "/proc/nowhere"], "/proc/nowhere"),
         (["--state", "/dev/null/nowhere"], "Not a directory"),
@@ -225,3 +224,10 @@ def test_a_start_that_takes_too_long_says_how_far_it_came_and_leaves_nothing() -
 
     assert not any(process.is_alive for process in cluster.processes)
     assert not cluster.directory.exists()
+
+
+def test_hosts_of_nothing_are_refused(invoke: Invoke) -> None:
+    outcome = invoke("up", "--port", "0", "--resources", "cpus=0,mem=0")
+
+    assert outcome.code == 2
+    assert "'--resources': expected an amount above zero, got 'cpus=0,mem=0'" in outcome.err
