@@ -7,6 +7,7 @@ import pytest
 from fairlead_sim.reproduce import catalogue
 from fairlead_sim.reproduce.drf import facebook, reduction, utilisation
 from fairlead_sim.reproduce.drf.facebook import Part
+from fairlead_sim.reproduce.drf.statements import judge
 from fairlead_sim.reproduce.experiment import Result, RunOptions
 from fairlead_sim.reproduce.public_traces import VARIABLE, find_trace
 from fairlead_sim.workloads.node import Node
@@ -95,6 +96,34 @@ def test_reductions_are_by_size_and_both_means_are_told() -> None:
 
 def test_a_job_of_the_upper_end_belongs_to_the_class_below_it() -> None:
     assert [row[2] for row in a_pair([1, 1], [1, 1], [1000, 1001]).rows()] == ["501-1000", "1001-1500"]
+
+
+def compared(small: float, middle: float, large: float) -> str:
+    rows = [
+        [0.2, 10.0, size, 1, 1.0, 1.0, gain, gain]
+        for size, gain in (("1-500", small), ("501-1000", middle), ("3001-", large))
+    ]
+    statements, within = reduction.compare({0.2: rows})
+    return str(judge(statements, within=within))
+
+
+@pytest.mark.parametrize(
+    ("gains", "said"),
+    [
+        (
+            (-0.03, 0.4, 0.66),
+            "agrees within 0 percentage points of -3 % and 66 %, on another trace: jobs of 1-500 tasks take -3% less",
+        ),
+        ((0.05, 0.4, 0.56), "agrees within 10 percentage points"),
+        ((0.2, 0.4, 0.66), "differs: jobs of 1-500 tasks take 20% less under DRF (printed: -3 %, no better)"),
+        ((0.05, 0.01, 0.66), "differs: all larger ones gain more (the paper: large jobs gain most)"),
+        ((0.05, 0.1, 0.3), "differs: those of 3001- tasks 30% less (printed: 66 %"),
+    ],
+)
+def test_figure_14_is_judged_by_its_two_numbers_and_its_shape(
+    gains: tuple[float, float, float], said: str
+) -> None:
+    assert compared(*gains).startswith(said)
 
 
 @pytest.fixture(scope="module")

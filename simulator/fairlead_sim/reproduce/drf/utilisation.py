@@ -102,13 +102,13 @@ def _run(options: RunOptions) -> Result:
         Statement(
             f"mean use of {what}: DRF {more:.0%}, 12 slots {less:.0%}",
             more > less,
-            "the paper: DRF's is higher",
+            "the paper: DRF's is higher" + ("" if work.is_real else ", in a burst; the stand-in has none"),
         )
         for what, more, less in zip(("CPU", "memory"), drf, slots, strict=True)
     ]
     notes = (
         f"{work.source} {part.nodes} nodes and a like part of the tasks of the paper's 400 nodes; {facebook.HEAVY_SHARE:.0%} of map stages are "
-        f"heavy on memory. Each job has shares of its own. Shown: {_SHOWN_S} s of the trace's day from 13:55 on, in a burst of work. In use is "
+        f"heavy on memory. Each job has shares of its own. Shown: {_SHOWN_S} s of the day from 13:55 on, where the trace has a burst. In use is "
         "what tasks want of a node, at most what it has: in slots some nodes are asked for more while others idle."
     )
     return Result(rows=rows, verdict=judge(statements), notes=notes)
