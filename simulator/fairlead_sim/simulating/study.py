@@ -177,7 +177,8 @@ class _Crew:
         """The values of all calls, in their order."""
         if self._pool is None:
             return [call(*each) for each in arguments]
-        futures = [self._pool.submit(call, *each) for each in arguments]
+        with _no_interrupt():
+            futures = [self._pool.submit(call, *each) for each in arguments]
         waiting: set[Future[_Found]] = set(futures)
         while waiting:
             done, waiting = wait(waiting, timeout=_LOOK_S)
@@ -213,8 +214,22 @@ def _crew(processes: int, progress: Progress) -> Iterator[_Crew]:
         _here.progress, _here.read = before, None
 
 
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Put SIGINT off; children that are started meanwhile put it off as well, until they have begun.
+
+    An interpreter that is interrupted while it starts tells of it in thirty lines.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(queue: "SimpleQueue[tuple[Case, int, int]]") -> None:
     """A child has begun."""
     # Ctrl-C reaches the whole group of processes: children end by it without a word, and the parent says what there is to say.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _here.progress = lambda case, tasks, total: queue.put((case, tasks, total))
