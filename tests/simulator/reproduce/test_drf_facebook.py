@@ -8,7 +8,7 @@ from fairlead_sim.reproduce import catalogue
 from fairlead_sim.reproduce.drf import facebook, reduction, utilisation
 from fairlead_sim.reproduce.drf.facebook import Part
 from fairlead_sim.reproduce.drf.statements import judge
-from fairlead_sim.reproduce.experiment import Result, RunOptions
+from fairlead_sim.reproduce.experiment import Cell, Result, RunOptions
 from fairlead_sim.reproduce.public_traces import VARIABLE, find_trace
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.workload import Job
@@ -99,7 +99,7 @@ def test_a_job_of_the_upper_end_belongs_to_the_class_below_it() -> None:
 
 
 def compared(small: float, middle: float, large: float) -> str:
-    rows = [
+    rows: list[list[Cell]] = [
         [0.2, 10.0, size, 1, 1.0, 1.0, gain, gain]
         for size, gain in (("1-500", small), ("501-1000", middle), ("3001-", large))
     ]
