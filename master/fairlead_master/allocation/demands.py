@@ -12,7 +12,8 @@ from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent
 from fairlead_master.allocation.filters import FILTERS_MAX, FilterClock
 from fairlead_master.allocation.hierarchy import Hierarchy
-from fairlead_master.allocation.search import AgentSearch, Shape
+from fairlead_master.allocation.search import AgentSearch
+from fairlead_master.allocation.shape import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId
 from fairlead_proto.tasks import DemandClass
 

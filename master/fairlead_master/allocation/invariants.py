@@ -10,7 +10,8 @@ from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.filters import FILTERS_MAX
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX, Hierarchy, parent_of
 from fairlead_master.allocation.reservations import Reservations
-from fairlead_master.allocation.search import AgentSearch, Shape
+from fairlead_master.allocation.search import AgentSearch
+from fairlead_master.allocation.shape import Shape
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import Vector, sum_vectors
 

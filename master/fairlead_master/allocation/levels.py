@@ -33,7 +33,7 @@ from fairlead_master.allocation.level_paths import (
     ranked_above,
 )
 from fairlead_master.allocation.measured import Factors
-from fairlead_master.allocation.search import Shape
+from fairlead_master.allocation.shape import Shape
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract, sum_vectors
 

@@ -19,9 +19,10 @@ from collections.abc import Container
 from heapq import heapify, heappop, heapreplace
 from typing import Final
 
-from fairlead_master.allocation.agents import HIDDEN, Agent, Fit, Needs
+from fairlead_master.allocation.agents import HIDDEN, Agent, Fit
 from fairlead_master.allocation.api import Counters
 from fairlead_master.allocation.placement import Rule
+from fairlead_master.allocation.shape import Shape, ShapeKey
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint
@@ -43,47 +44,6 @@ _LOG_SLACK: Final = 1_024
 
 _ANYTHING: Final = -(2**80)
 """The least of a column that is scored and not needed: an agent may be below zero there."""
-
-ShapeKey = tuple[Vector, tuple[Constraint, ...]]
-
-
-class Shape:
-    """A unit vector with its constraints, and where it might go."""
-
-    __slots__ = (
-        "checks", "constraints", "excluded", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
-        "spare", "stamp", "takes", "unit", "unread", "wanting", "window",
-    )  # fmt: skip
-
-    def __init__(self, key: ShapeKey, excluded: Container[AgentId] | None, number: int) -> None:
-        self.key = key
-        self.number = number
-        self.unit, self.constraints = key
-        self.excluded = excluded
-        """Agents its only user declined; None for a shape anyone shares."""
-        self.references = 0
-        self.wanting = 0
-        """Demands that want a unit of it now."""
-        self.parked = False
-        self.needs: Needs = ()
-        self.takes: tuple[tuple[list[int], int], ...] = ()
-        """The columns a unit takes something from, and how much."""
-        self.checks: tuple[tuple[list[int], int, float], ...] = ()
-        """Of each column that is needed or scored: the column, the least it must hold, its factor in the score."""
-        self.scale = -1
-        """Of which scale the factors are; see ``AgentSearch``."""
-        self.window: list[tuple[float, int]] = []
-        """A heap of (minus score, index)."""
-        self.members: set[int] = set()
-        """Indexes in the window. Asked for membership only, never iterated."""
-        self.spare: list[int] = []
-        """Read from the log and found to fit then, the earliest last."""
-        self.unread: list[tuple[int, int]] = []
-        """Ranges of the log it has still to read, the next one last."""
-        self.noted_to = 0
-        """Where in the log the part begins that is in no range yet."""
-        self.stamp = -1
-        """The cycle in which the window was scored."""
 
 
 class AgentSearch:
@@ -374,9 +334,23 @@ class AgentSearch:
     def _refill(self, shape: Shape) -> None:
         if shape.scale != self._scale:
             self._rescore(shape)
-        if not shape.spare and not shape.unread and shape.noted_to == len(self._log):
-            return  # So it is on a full cluster, but for the first time in a cycle.
-        room, members = self._window - len(shape.window), shape.members
+        room = self._window - len(shape.window)
+        if shape.spare or shape.unread or len(self._log) - shape.noted_to > room:
+            fresh = self._read_for(shape, room)
+        elif shape.noted_to < len(self._log):
+            # There is room for all that is new, which is how it is on a full cluster, so no order matters.
+            start, shape.noted_to = shape.noted_to, len(self._log)
+            fresh = dict.fromkeys([index for index in self._hits(shape, start) if index not in shape.members])
+        else:
+            return
+        if fresh:
+            shape.window += self._scored(shape, list(fresh))
+            shape.members.update(fresh)
+            heapify(shape.window)
+
+    def _read_for(self, shape: Shape, room: int) -> dict[int, None]:
+        """So many agents that fit and are not in the window, or all that are left to be read."""
+        members = shape.members
         chunk = _READ_CHUNK
         spare = self._fitting(shape, shape.spare)
         # An agent that gained twice stands in the log twice, hence a dict and not a list.
@@ -392,10 +366,7 @@ class AgentSearch:
             spare = self._read(shape, chunk)
             chunk = min(2 * chunk, _READ_CHUNK_MAX)
         shape.spare = spare
-        if fresh:
-            shape.window += self._scored(shape, list(fresh))
-            shape.members.update(fresh)
-            heapify(shape.window)
+        return fresh
 
     def _has_unread(self, shape: Shape) -> bool:
         if shape.noted_to < len(self._log):
@@ -408,10 +379,15 @@ class AgentSearch:
         if end - start > chunk:
             shape.unread.append((start + chunk, end))
             end = start + chunk
+        hits = self._hits(shape, start, end)
+        hits.reverse()
+        return hits
+
+    def _hits(self, shape: Shape, start: int, end: int | None = None) -> list[int]:
+        """What fits among the entries of the log from ``start`` on."""
         hits = self._fitting(shape, self._log[start:end])
         if shape.constraints or shape.excluded is not None or self.fit.slots is not None:
             hits = [index for index in hits if self._admits(shape, index)]
-        hits.reverse()
         return hits
 
     def _note_unread(self, shape: Shape) -> None:

@@ -1,0 +1,49 @@
+"""A kind of unit that is looked for, shared by all who want it; ``search`` says how its candidates are found."""
+
+from collections.abc import Container
+
+from fairlead_master.allocation.agents import Needs
+from fairlead_proto.ids import AgentId
+from fairlead_proto.resources import Vector
+from fairlead_proto.tasks import Constraint
+
+ShapeKey = tuple[Vector, tuple[Constraint, ...]]
+
+
+class Shape:
+    """A unit vector with its constraints, and where it might go."""
+
+    __slots__ = (
+        "checks", "constraints", "excluded", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
+        "spare", "stamp", "takes", "unit", "unread", "wanting", "window",
+    )  # fmt: skip
+
+    def __init__(self, key: ShapeKey, excluded: Container[AgentId] | None, number: int) -> None:
+        self.key = key
+        self.number = number
+        self.unit, self.constraints = key
+        self.excluded = excluded
+        """Agents its only user declined; None for a shape anyone shares."""
+        self.references = 0
+        self.wanting = 0
+        """Demands that want a unit of it now."""
+        self.parked = False
+        self.needs: Needs = ()
+        self.takes: tuple[tuple[list[int], int], ...] = ()
+        """The columns a unit takes something from, and how much."""
+        self.checks: tuple[tuple[list[int], int, float], ...] = ()
+        """Of each column that is needed or scored: the column, the least it must hold, its factor in the score."""
+        self.scale = -1
+        """Of which scale the factors are; see ``AgentSearch``."""
+        self.window: list[tuple[float, int]] = []
+        """A heap of (minus score, index)."""
+        self.members: set[int] = set()
+        """Indexes in the window. Asked for membership only, never iterated."""
+        self.spare: list[int] = []
+        """Read from the log and found to fit then, the earliest last."""
+        self.unread: list[tuple[int, int]] = []
+        """Ranges of the log it has still to read, the next one last."""
+        self.noted_to = 0
+        """Where in the log the part begins that is in no range yet."""
+        self.stamp = -1
+        """The cycle in which the window was scored."""
