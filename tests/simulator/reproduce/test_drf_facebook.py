@@ -112,7 +112,7 @@ def compared(small: float, middle: float, large: float) -> str:
     [
         (
             (-0.03, 0.4, 0.66),
-            "agrees within 0 percentage points of -3 % and 66 %, on another trace: jobs of 1-500 tasks take -3% less",
+            "agrees within 0 percentage points of -3 % and 66 %, on other work than the paper's: jobs of 1-500 tasks take -3% less",
         ),
         ((0.05, 0.4, 0.56), "agrees within 10 percentage points"),
         ((0.2, 0.4, 0.66), "differs: jobs of 1-500 tasks take 20% less under DRF (printed: -3 %, no better)"),

@@ -137,7 +137,10 @@ def compare(by_share: Mapping[float, Sequence[Sequence[Cell]]]) -> tuple[list[St
             f"{largest}",
         ),
     ]
-    return statements, f"{100 * furthest:.0f} percentage points of -3 % and 66 %, on another trace"
+    return (
+        statements,
+        f"{100 * furthest:.0f} percentage points of -3 % and 66 %, on other work than the paper's",
+    )
 
 
 def _draw(figure: "Figure", result: Result) -> None:
