@@ -148,9 +148,10 @@ class Host:
     def _turn(self, happened: list[events.Event]) -> None:
         now_ms, machine = self._engine.now_ms, self.machine
         self._pace.note(len(happened), now_ms)
-        deadline_ms = machine.next_deadline_ms()
-        if deadline_ms is not None and deadline_ms <= now_ms:
-            happened.append(events.Tick())
+        if self._reminder.may_be_due(now_ms):
+            deadline_ms = machine.next_deadline_ms()
+            if deadline_ms is not None and deadline_ms <= now_ms:
+                happened.append(events.Tick())
         statuses: list[TaskStatus] = []
         message: list[to_master.Event] = []
         for event in happened:
@@ -162,7 +163,7 @@ class Host:
                 elif isinstance(action, actions.StartProcess):
                     self._processes.order(action)
                 elif not isinstance(action, actions.ForgetProcess):
-                    self._carry_out(action, message)
+                    self._carry_out(action, message, happened)
         if statuses:
             message.append(to_master.StatusesReported(session=self._session, statuses=tuple(statuses)))
         if message:
@@ -171,14 +172,17 @@ class Host:
             self._processes.start(self._engine, self._put)
         self._reminder.by(machine.next_deadline_ms())
 
-    def _carry_out(self, action: actions.Action, message: list[to_master.Event]) -> None:
+    def _carry_out(
+        self, action: actions.Action, message: list[to_master.Event], happened: list[events.Event]
+    ) -> None:
+        """Add to what is to be sent, or to what the turn under way has still to take."""
         match action:
             case actions.SendHeartbeat():
                 beat = to_master.AgentBeat(session=self._session, used=action.used, tasks=action.tasks)
                 message.append(beat)
             case actions.MeasureUsage():
                 # What tasks use is not modelled: they hold what they asked for, and nobody has measured it.
-                self._inbox.put([events.UsageMeasured(measurements=())])
+                happened.append(events.UsageMeasured(measurements=()))
             case actions.ConfirmSession() | actions.MeasureDisk() | actions.RemoveSandboxes():
                 pass
             case _:

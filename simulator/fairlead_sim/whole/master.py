@@ -8,7 +8,7 @@ from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.engine import Engine
-from fairlead_sim.whole.turns import Inbox, Reminder
+from fairlead_sim.whole.turns import Reminder
 
 Order = actions.ToFramework | actions.ToAgent
 Receive = Callable[[list[Order]], None]
@@ -26,10 +26,10 @@ class MasterShell:
         self._network_ms = network_ms
         self._peers: dict[int, Receive] = {}
         self._sessions = 0
-        self._inbox: Inbox[events.Event] = Inbox(engine, self._turn)
-        self._reminder = Reminder(
-            engine, lambda: self.machine.next_deadline_ms(engine.now_ms), self._inbox.plan
-        )
+        self._arriving: list[events.Event] = []
+        """All that is sent in this millisecond, and arrives together."""
+        self._arriving_ms: int | None = None
+        self._reminder = Reminder(engine, lambda: self.machine.next_deadline_ms(engine.now_ms), self._plan)
 
     def connect(self, make: Callable[[int], events.Event], receive: Receive) -> list[Order]:
         """A new session, opened at once by the event ``make`` gives for its number; gives the first answer."""
@@ -38,15 +38,20 @@ class MasterShell:
         self._peers[session] = receive
         answer = self._step([make(session)]).pop(session, [])
         # Whatever else follows has time until the next turn.
-        self._inbox.plan()
+        self._plan()
         return answer
 
     def send(self, message: list[events.Event]) -> None:
         """A peer sends a message: events of one session, in order."""
-        if self._network_ms:
-            self._engine.after(self._network_ms, partial(self._inbox.put, message))
-        else:
-            self._inbox.put(message)
+        at_ms = self._engine.now_ms + self._network_ms
+        if at_ms != self._arriving_ms:
+            self._arriving_ms, self._arriving = at_ms, []
+            self._engine.at(at_ms, partial(self._turn, self._arriving))
+        self._arriving += message
+
+    def _plan(self) -> None:
+        """Have a turn after all that happens now."""
+        self._engine.after(0, partial(self._turn, []))
 
     def disconnect(self, session: int) -> None:
         """A framework closes its session: what it sent before still arrives, what is under way to it does not."""
@@ -54,6 +59,10 @@ class MasterShell:
         self.send([events.FrameworkDisconnected(session=session)])
 
     def _turn(self, arrived: list[events.Event]) -> None:
+        if arrived is self._arriving:
+            self._arriving_ms = (
+                None  # What follows at once, where the network takes no time, is for another turn.
+            )
         machine, now_ms = self.machine, self._engine.now_ms
         outgoing = self._step(arrived)
         deadline_ms = machine.next_deadline_ms(now_ms)
@@ -62,7 +71,8 @@ class MasterShell:
                 outgoing.setdefault(session, []).extend(orders)
             deadline_ms = machine.next_deadline_ms(now_ms)
         self._reminder.by(deadline_ms)
-        self._deliver(outgoing)
+        if outgoing:
+            self._engine.after(self._network_ms, partial(self._deliver, outgoing))
 
     def _step(self, arrived: list[events.Event]) -> dict[int, list[Order]]:
         """What the machine has to say to each session about these events."""
@@ -83,9 +93,5 @@ class MasterShell:
     def _deliver(self, outgoing: Mapping[int, list[Order]]) -> None:
         for session, orders in outgoing.items():
             receive = self._peers.get(session)
-            if receive is None:
-                continue
-            if self._network_ms:
-                self._engine.after(self._network_ms, partial(receive, orders))
-            else:
+            if receive is not None:
                 receive(orders)

@@ -66,6 +66,10 @@ class Reminder:
             self._at_ms = at_ms
             self._engine.at(at_ms, lambda: self._ring(at_ms))
 
+    def may_be_due(self, now_ms: int) -> bool:
+        """Whether the next deadline may have come: it never comes before this wake-up."""
+        return self._at_ms is None or self._at_ms <= now_ms
+
     def _ring(self, at_ms: int) -> None:
         if at_ms != self._at_ms:
             return  # It was put earlier after that, and has rung.

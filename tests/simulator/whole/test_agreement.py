@@ -196,3 +196,26 @@ def test_a_run_repeats_itself() -> None:
     first = told_by_cluster(jobs, some_nodes(2), "drf", Delays())
 
     assert told_by_cluster(jobs, some_nodes(2), "drf", Delays()).lines == first.lines
+
+
+@pytest.mark.parametrize("is_reserved", [True, False])
+def test_both_levels_keep_a_host_for_what_has_waited_too_long(*, is_reserved: bool) -> None:
+    """Small tasks of another user that come all the time would keep a large one from its host for as long as they come."""
+    small = [a_job(f"s{n}", some_tasks(1, 3, 1, 900), user="small", submit_ms=300 * n) for n in range(200)]
+    jobs = sorted(
+        [*small, a_job("large", some_tasks(1, 9, 1), submit_ms=1000)], key=lambda job: job.submit_ms
+    )
+    after_ms = 10_000 if is_reserved else 10**9
+    allocation = AllocationSettings(reservation_after_ms=after_ms)
+    began = []
+    for level in (Pool, WholeCluster):
+        diary = Diary()
+        simulation = level(Engine(Random(1), now_ms=0), some_nodes(1), diary, settings=allocation)
+        simulation.feed(jobs)
+        simulation.run()
+        began.append(times(diary, "starts")["large"])
+
+    if is_reserved:
+        assert all(11_000 <= at_ms <= 13_000 for at_ms in began)
+    else:
+        assert all(at_ms >= 60_000 for at_ms in began)
