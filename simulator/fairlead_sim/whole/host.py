@@ -26,6 +26,16 @@ from fairlead_sim.workloads.node import Node
 Report = Callable[[list[events.Event]], None]
 """Takes what has happened to processes, in order."""
 
+_OF_NO_CONCERN: Final = (
+    actions.Checkpoint,
+    actions.ForgetProcess,
+    actions.MeasureDisk,
+    actions.ConfirmSession,
+    actions.RemoveSandboxes,
+)
+"""Actions that leave no trace here: no journal is read where no agent fails, no end is forgotten that nobody kept, and a
+sandbox is only a number."""
+
 _REMEMBERED: Final = 100
 """Tasks that are over an agent remembers, and their sandboxes: it does so in case a session breaks, which none does here,
 and ten thousand of them on each of a thousand hosts would be gigabytes."""
@@ -105,8 +115,6 @@ class Host:
             sandbox_count_max=_REMEMBERED,
         )
         self.machine = AgentMachine(settings, restore([], settings))
-        self.records = 0
-        """That a live agent would have written to its journal."""
         self._engine = engine
         self._master = master
         self._processes = processes
@@ -154,16 +162,13 @@ class Host:
                 happened.append(events.Tick())
         statuses: list[TaskStatus] = []
         message: list[to_master.Event] = []
+        step, carry_out = machine.step, self._carry_out
         for event in happened:
-            for action in machine.step(event, now_ms):
-                if isinstance(action, actions.Checkpoint):
-                    self.records += len(action.records)
-                elif isinstance(action, actions.SendStatuses):
+            for action in step(event, now_ms):
+                if isinstance(action, actions.SendStatuses):
                     statuses += action.statuses
-                elif isinstance(action, actions.StartProcess):
-                    self._processes.order(action)
-                elif not isinstance(action, actions.ForgetProcess):
-                    self._carry_out(action, message, happened)
+                elif not isinstance(action, _OF_NO_CONCERN):
+                    carry_out(action, message, happened)
         if statuses:
             message.append(to_master.StatusesReported(session=self._session, statuses=tuple(statuses)))
         if message:
@@ -177,13 +182,13 @@ class Host:
     ) -> None:
         """Add to what is to be sent, or to what the turn under way has still to take."""
         match action:
+            case actions.StartProcess():
+                self._processes.order(action)
             case actions.SendHeartbeat():
                 beat = to_master.AgentBeat(session=self._session, used=action.used, tasks=action.tasks)
                 message.append(beat)
             case actions.MeasureUsage():
                 # What tasks use is not modelled: they hold what they asked for, and nobody has measured it.
                 happened.append(events.UsageMeasured(measurements=()))
-            case actions.ConfirmSession() | actions.MeasureDisk() | actions.RemoveSandboxes():
-                pass
             case _:
                 raise AssertionError(f"host {self.name}: {action} on a cluster in which nothing fails")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
@@ -13,6 +14,17 @@ from fairlead_sim.whole.turns import Reminder
 Order = actions.ToFramework | actions.ToAgent
 Receive = Callable[[list[Order]], None]
 """What a peer does with a message: all that one turn has for it, in order."""
+
+_TO_NOBODY: Final = (
+    actions.StoreFramework,
+    actions.ForgetFramework,
+    actions.StoreAgent,
+    actions.ForgetAgent,
+    actions.StoreWeight,
+    actions.StorePolicy,
+    actions.AnswerOperator,
+)
+"""What would be written down, for a master that failed; and there are no operators."""
 
 
 class MasterShell:
@@ -81,7 +93,7 @@ class MasterShell:
         self.steps += len(arrived)
         for event in arrived:
             for action in step(event, now_ms):
-                if isinstance(action, actions.Durable | actions.AnswerOperator):
+                if isinstance(action, _TO_NOBODY):
                     continue
                 orders = outgoing.get(action.session)
                 if orders is None:
