@@ -45,6 +45,8 @@ _FLOOR_ENTRIES: Final = 1_000
 
 _JOBS: Final = {"full": 3_000, "quick": 60}
 _CLUSTER_JOBS: Final = {"full": 1_000, "quick": 20}
+_ATTEMPTS: Final = {"full": 3, "quick": 1}
+"""Of which the best counts: others at work on the machine only ever make a run slower."""
 
 
 _Make = Callable[[str, Sequence[Node]], Pool | WholeCluster]
@@ -80,14 +82,14 @@ def measure(seed: int, scale: str, trace: Path | None = None) -> list[Row]:
     """
     if scale not in _JOBS:
         raise ValueError(f"scale: expected one of {', '.join(_JOBS)}, got {scale!r}")
-    count = _JOBS[scale]
+    count, attempts = _JOBS[scale], _ATTEMPTS[scale]
     bundles, singles = shared_demands(seed, count), own_demands(seed, 10 * count)
-    rows = [_row(f"pool, {policy}", _pool, policy, bundles, POOL_TARGET) for policy in POLICIES]
-    rows.append(_row("pool, drf, a demand for each task", _pool, "drf", singles, ""))
+    rows = [_row(f"pool, {policy}", _pool, policy, bundles, POOL_TARGET, attempts) for policy in POLICIES]
+    rows.append(_row("pool, drf, a demand for each task", _pool, "drf", singles, "", attempts))
     count = _CLUSTER_JOBS[scale]
     bundles, singles = bundles[:count], singles[: 10 * count]
-    rows.append(_row("cluster, drf", _cluster, "drf", bundles, CLUSTER_TARGET))
-    rows.append(_row("cluster, drf, a demand for each task", _cluster, "drf", singles, ""))
+    rows.append(_row("cluster, drf", _cluster, "drf", bundles, CLUSTER_TARGET, attempts))
+    rows.append(_row("cluster, drf, a demand for each task", _cluster, "drf", singles, "", attempts))
     if trace is not None:
         rows += _trace_rows(trace)
     return rows
@@ -183,14 +185,16 @@ def _floor(events: int) -> float:
     return events / _cpu_seconds(partial(engine.run_until, 10**15))
 
 
-def _row(name: str, make: _Make, policy: str, jobs: Sequence[Job], target: str) -> Row:
-    run = _run(make(policy, _nodes()), jobs)
+def _row(name: str, make: _Make, policy: str, jobs: Sequence[Job], target: str, attempts: int) -> Row:
+    runs = [_run(make(policy, _nodes()), jobs) for _ in range(attempts)]
+    run = min(runs, key=lambda run: run.seconds)
+    floor = max(_floor(run.events) for _ in range(attempts))
     return Row(
         name=f"{name}: tasks started or ended",
         value=run.rate,
         unit="events/s",
         target=target,
-        floor=_floor(run.events),
+        floor=floor,
     )
 
 
