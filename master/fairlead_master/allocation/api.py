@@ -129,9 +129,11 @@ class Policy(ABC):
     def recount(self, account: str, change: Vector, units: int) -> None:
         """The account, a group, counts for ``change`` in ``units`` units more, which may be below zero.
 
-        What a group counts for may shrink while what it holds grows.
+        What a group counts for may shrink while what it holds grows. Told only to policies that balance.
         """
-        raise NotImplementedError(f"{self.name} does not balance, and was told {account} counts for more")
+        raise AssertionError(
+            f"{self.name} does not balance, and was told that {account} counts for {change} in {units} units more"
+        )
 
     @abstractmethod
     def begin_waiting(self, account: str) -> None:
