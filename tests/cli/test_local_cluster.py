@@ -3,6 +3,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -231,3 +232,32 @@ def test_hosts_of_nothing_are_refused(invoke: Invoke) -> None:
 
     assert outcome.code == 2
     assert "'--resources': expected an amount above zero, got 'cpus=0,mem=0'" in outcome.err
+
+
+def test_nothing_is_left_of_a_cluster_whose_agent_died(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with LocalCluster(agents=1, resources="cpus=1,mem=256MiB") as local:
+        run = invoke("run", "--detach", "--master", local.address, "--mem", "64MiB", "--", "sleep", "98765")
+        assert run.code == 0, run.err
+        deadline = time.monotonic() + 10
+        while not (pids := processes_of("sleep 98765")):
+            assert time.monotonic() < deadline, "the task did not start"
+            time.sleep(0.02)
+        local.kill_agent(0)
+        directory = local.directory
+
+    assert not directory.exists()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def processes_of(command: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip() == command:
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
