@@ -46,6 +46,7 @@ class AllocatorHistory(RuleBasedStateMachine):
 
     window = 32  # Half of it is more than there are agents, so that every agent that fits is compared.
     reservation_after_ms = NEVER_MS
+    reference_type = Reference
 
     @initialize(
         policy=st.sampled_from(POLICIES),
@@ -61,7 +62,7 @@ class AllocatorHistory(RuleBasedStateMachine):
             units_per_grant_max=3,
         )
         self.allocator = Allocator(KINDS, self.settings, window=self.window)
-        self.reference = Reference(KINDS.zero, self.settings)
+        self.reference = self.reference_type(KINDS.zero, self.settings)
         self.count = 0
         for _ in range(2):
             self.add_agent(self.count, 0, True)

@@ -5,7 +5,6 @@ from the facts alone that supply meets demand at them (paper 000, equations (3) 
 key, and with them the order of every unit served, from these prices.
 """
 
-from dataclasses import replace
 from math import inf
 
 from hypothesis import settings as hypothesis_settings
@@ -17,7 +16,7 @@ from fairlead_master.allocation.settings import DEMANDS
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId
 from fairlead_proto.resources import Vector
 from tests.allocation.reference import ReferenceFramework
-from tests.allocation.test_against_reference import KINDS, AllocatorHistory
+from tests.allocation.test_against_reference import AllocatorHistory
 from tests.allocation.test_wishing_histories import WishingReference
 
 POLICIES = ["pf", "ceei", "alpha:2", "alpha:0.5", "alpha:0.1", "alpha:8", "alpha-tasks:0.5", "alpha-tasks:3"]
@@ -96,6 +95,7 @@ class PricedReference(WishingReference):
 
 class PricedHistory(AllocatorHistory):
     reference: PricedReference
+    reference_type = PricedReference
 
     @initialize(
         policy=st.sampled_from(POLICIES),
@@ -103,12 +103,7 @@ class PricedHistory(AllocatorHistory):
         mode=st.sampled_from(["skip", "skip", "freeze"]),
     )
     def start(self, policy: str, demand: str, mode: str) -> None:
-        super().start(policy="drf", demand=demand, mode=mode)
-        self.settings = replace(self.settings, policy=policy)
-        held = self.reference
-        self.reference = PricedReference(KINDS.zero, self.settings)
-        self.reference.__dict__.update({**held.__dict__, "settings": self.settings})
-        self.allocator.configure(self.settings, 0)
+        super().start(policy=policy, demand=demand, mode=mode)
 
     @rule(
         policy=st.sampled_from([*POLICIES, "drf", "slots:2"]),

@@ -18,7 +18,7 @@ from fairlead_master.allocation.settings import DEMANDS
 from fairlead_master.solvers.bottleneck_groups import GOALS, Group, levels
 from fairlead_proto.resources import Vector, add, scale, sum_vectors
 from tests.allocation.reference import Reference
-from tests.allocation.test_against_reference import KINDS, AllocatorHistory
+from tests.allocation.test_against_reference import AllocatorHistory
 
 POLICIES = ["utilization", *GOALS]
 PARTS = 2**128
@@ -122,6 +122,7 @@ class WishingReference(Reference):
 
 class WishingHistory(AllocatorHistory):
     reference: WishingReference
+    reference_type = WishingReference
 
     @initialize(
         policy=st.sampled_from(POLICIES),
@@ -129,12 +130,7 @@ class WishingHistory(AllocatorHistory):
         mode=st.sampled_from(["skip", "skip", "freeze"]),
     )
     def start(self, policy: str, demand: str, mode: str) -> None:
-        super().start(policy="drf", demand=demand, mode=mode)
-        self.settings = replace(self.settings, policy=policy)
-        held = self.reference
-        self.reference = WishingReference(KINDS.zero, self.settings)
-        self.reference.__dict__.update({**held.__dict__, "settings": self.settings})
-        self.allocator.configure(self.settings, 0)
+        super().start(policy=policy, demand=demand, mode=mode)
 
     @rule(
         by_way_of=st.sampled_from([*POLICIES, "drf", "slots:2"]),
