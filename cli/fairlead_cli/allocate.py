@@ -67,8 +67,10 @@ def allocate(
     problem = _read(file, read_problem)
     try:
         if allocation is not None:
-            tasks, is_whole = _read(allocation, lambda document: read_tasks(document, problem))
-            return _judge(problem, tasks, is_whole=is_whole or discrete, as_json=as_json, plot=plot)
+            tasks, is_whole = _read(
+                allocation, lambda document: read_tasks(document, problem, whole_tasks=discrete)
+            )
+            return _judge(problem, tasks, is_whole=is_whole, as_json=as_json, plot=plot)
         policy = _POLICY_DEFAULT if policy is None else policy
         _solve(problem, policy, is_discrete=discrete, as_json=as_json, plot=plot)
     except SolverError as error:

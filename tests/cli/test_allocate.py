@@ -357,6 +357,10 @@ def test_whole_tasks_are_verified_as_such(invoke: Invoke, write: Any) -> None:
         ({"tasks": {"A": 1, "B": -1}}, "tasks.B: expected a finite number above or equal to 0, got -1"),
         ({"tasks": {"A": float("nan"), "B": 1}}, "tasks.A: expected a finite number above or equal to 0, got NaN"),
         ({"tasks": {"A": 1, "B": 1}, "mode": "x"}, 'mode: expected "fluid" or "discrete", got "x"'),
+        (
+            {"tasks": {"A": 1, "B": 2.5}, "mode": "discrete"},
+            "tasks.B: expected a whole number above or equal to 0, got 2.5",
+        ),
     ],
 )  # fmt: skip
 def test_a_bad_allocation_is_one_line_with_its_place_and_code_2(
@@ -367,6 +371,21 @@ def test_a_bad_allocation_is_one_line_with_its_place_and_code_2(
     outcome = invoke("allocate", write(DRF_EXAMPLE), "--verify", path)
 
     assert outcome == (2, "", f"fairlead: {path}: {message}\n")
+
+
+def test_parts_of_tasks_are_refused_where_the_command_line_calls_them_whole(
+    invoke: Invoke, write: Any
+) -> None:
+    problem = write(DRF_EXAMPLE)
+    path = write({"tasks": {"A": 2.5, "B": 1.0}, "mode": "fluid"}, "allocation.json")
+
+    outcome = invoke("allocate", problem, "--verify", path, "--discrete")
+
+    assert outcome == (
+        2,
+        "",
+        f"fairlead: {path}: tasks.A: expected a whole number above or equal to 0, got 2.5\n",
+    )
 
 
 def test_options_that_do_not_go_together_are_refused(invoke: Invoke, write: Any) -> None:

@@ -79,26 +79,32 @@ def read_problem(document: bytes) -> Problem:
     return Problem(resources, totals, users, nodes, entitlements)
 
 
-def read_tasks(document: bytes, problem: Problem) -> tuple[tuple[float, ...], bool]:
-    """How many tasks each user of the problem is given in a JSON document, and whether it calls them whole.
+def read_tasks(
+    document: bytes, problem: Problem, *, whole_tasks: bool = False
+) -> tuple[tuple[float, ...], bool]:
+    """How many tasks each user of the problem is given in a JSON document, and whether they are whole.
+
+    They are where the document says so by its mode, and with ``whole_tasks`` whatever it says.
 
     Raises:
-        ProblemError: it is no allocation of the problem's users.
+        ProblemError: it is no allocation of the problem's users, or gives parts of whole tasks.
     """
     if len(document) > BYTES_MAX:
         raise ProblemError(f"document: expected at most {BYTES_MAX} bytes, got {len(document)}")
     fields = _fields("document", _decode(document), None, required=("tasks",))
     names = [user.name for user in problem.users]
     counts = _fields("tasks", fields["tasks"], names, required=names)
-    for name, count in counts.items():
-        if not _is_number(count) or count < 0:
-            raise ProblemError(
-                f"{_at('tasks', name)}: expected a finite number above or equal to 0, got {_shown(count)}"
-            )
     mode = fields.get("mode", "fluid")
     if mode not in ("fluid", "discrete"):
         raise ProblemError(f'mode: expected "fluid" or "discrete", got {_shown(mode)}')
-    return tuple([float(counts[name]) for name in names]), mode == "discrete"
+    is_whole = whole_tasks or mode == "discrete"
+    kind = "whole" if is_whole else "finite"
+    for name, count in counts.items():
+        if not _is_number(count) or count < 0 or (is_whole and not float(count).is_integer()):
+            raise ProblemError(
+                f"{_at('tasks', name)}: expected a {kind} number above or equal to 0, got {_shown(count)}"
+            )
+    return tuple([float(counts[name]) for name in names]), is_whole
 
 
 def _decode(document: bytes) -> Any:
