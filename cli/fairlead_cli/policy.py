@@ -1,11 +1,16 @@
 """`fairlead policy` and `fairlead weight`: how the master shares out resources, read and changed while it runs."""
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
 from fairlead_cli.addresses import json_option, master_option
 from fairlead_cli.parameters import DEMAND, DEMAND_HELP, RESOURCE_WEIGHT, WEIGHT
+
+_NEGATIVE: Final = re.compile(r"-(?:[\d.].*|inf|nan)")
+"""What a person means as a number below zero, though it may be none."""
 
 
 @click.group()
@@ -100,7 +105,23 @@ def weight_get(master: str, *, as_json: bool) -> None:
     showing.show(master, pages.WEIGHTS, as_json=as_json, is_watched=False)
 
 
-@weight.command("set")
+class _WeightCommand(click.Command):
+    """A command to which a number below zero is a bad weight; to click it looks like an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a command line; where one is no option, and is a number, refuse it as a weight."""
+        words = tuple(args)  # click takes from the list as it reads
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            value = next(param for param in self.params if param.name == "value")
+            for word in words:
+                if _NEGATIVE.fullmatch(word):
+                    WEIGHT.convert(word, value, ctx)
+            raise
+
+
+@weight.command("set", cls=_WeightCommand)
 @click.argument("role")
 @click.argument("value", metavar="WEIGHT", type=WEIGHT)
 @click.option(

@@ -89,6 +89,12 @@ def test_version_is_the_distribution_s(invoke: Invoke) -> None:
         (["kill", "t", "--grace", "1"], "expected a duration such as 500ms, 10s, 5m or 1h, got '1'"),
         (["policy", "set"], "expected a policy, --placement, --when-head-does-not-fit or --demand"),
         (["weight", "set", "r", "nan"], "expected a number from 1e-06 to 1e+06, got 'nan'"),
+        (["weight", "set", "r", "-3"], "expected a number from 1e-06 to 1e+06, got '-3'"),
+        (
+            ["weight", "set", "r", "--master", "h:1", "-.5"],
+            "expected a number from 1e-06 to 1e+06, got '-.5'",
+        ),
+        (["weight", "set", "r", "3", "--resorce", "cpus=2"], "--resorce"),
         (["weight", "set", "r", "1", "--resource", "cpus"], "expected NAME=VALUE, got 'cpus'"),
         (["shares", "--log", "--watch"], "--log and --watch do not go together"),
         (["up", "--agents", "0"], "0 is not in the range"),
