@@ -146,7 +146,7 @@ async def open_run(request: RunRequest, connection: AsyncConnection) -> AsyncIte
     try:
         await framework.start()
     except sdk_errors.MasterUnreachable as error:
-        raise Unreachable(request.master, str(error)) from error
+        raise Unreachable(request.master, error.cause) from error
     except sdk_errors.Refused as error:
         raise Refused(error.detail or str(error)) from error
     try:

@@ -30,7 +30,7 @@ def _expected_errors(master: str | None) -> Iterator[None]:
     except (TraceError, WorkloadError) as error:
         raise Invalid(str(error)) from error
     except sdk_errors.MasterUnreachable as error:
-        raise Unreachable(master or "the local cluster", str(error)) from error
+        raise Unreachable(master or "the local cluster", error.cause) from error
     except sdk_errors.Refused as error:
         raise Refused(str(error)) from error
     except sdk_errors.FairleadError as error:

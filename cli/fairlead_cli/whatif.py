@@ -115,7 +115,7 @@ def _whatif(
         snapshot = asyncio.run(_read(master))
         found = answer(snapshot, question, RunTimes(snapshot.finished, task_duration_ms))
     except sdk_errors.MasterUnreachable as error:
-        raise Unreachable(master, str(error).rpartition(": ")[2]) from error
+        raise Unreachable(master, error.cause.rpartition(": ")[2]) from error
     except sdk_errors.Refused as error:
         raise Refused(str(error)) from error
     except sdk_errors.FairleadError as error:

@@ -183,7 +183,8 @@ class MasterClient:
             if self._closing:
                 return
             if clock.now_ms() - alone_since_ms >= self._patience_ms():
-                self._end(MasterUnreachable(f"no master at {self.transport.address}: {reason}"))
+                was_there = self.state.welcome is not None
+                self._end(MasterUnreachable(self.transport.address, reason, was_there=was_there))
                 continue
             delay_ms = min(
                 self._backoff.next_ms(), max(1, alone_since_ms + self._patience_ms() - clock.now_ms())

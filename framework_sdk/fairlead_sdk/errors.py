@@ -10,7 +10,19 @@ class FairleadError(Exception):
 
 
 class MasterUnreachable(FairleadError):
-    """No master answered at this address in the time allowed; the text names the address and the last cause."""
+    """No master answered at this address in the time allowed; the text names the address and the last cause.
+
+    Attributes:
+        address: where it should be.
+        cause: the last one, in the network's words.
+    """
+
+    def __init__(self, address: str, cause: str, *, was_there: bool = False) -> None:
+        """Args: as the attributes, and whether it had answered before; if not, the text says how to start one."""
+        hint = "" if was_there else "; is it running? `fairlead up` starts one on this host"
+        super().__init__(f"no master at {address}: {cause}{hint}")
+        self.address = address
+        self.cause = cause
 
 
 class Refused(FairleadError):

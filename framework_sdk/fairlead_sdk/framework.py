@@ -272,8 +272,10 @@ class Framework:
 
     async def read_file(self, task: Task | TaskHandle | TaskResult, path: str) -> bytes:
         """A file of the task's sandbox, whole; as ``stdout``."""
+        transport = self._session.transport
         return await sandbox_files.read_whole(
-            self._session.transport.read_file,
+            transport.read_file,
+            address=transport.address,
             framework_id=self.framework_id,
             task_id=self._attempt_id(task),
             path=path,

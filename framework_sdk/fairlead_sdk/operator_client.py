@@ -147,7 +147,7 @@ class OperatorClient:
                     raise trouble from None
                 reason = str(trouble)
             if not was_there:
-                raise MasterUnreachable(f"no master at {self.address}: {reason}")
+                raise MasterUnreachable(self.address, reason)
             await sleep(clock, backoff.next_ms())
             version = 0
             yield operator_pb2.Changes(resync=True)
@@ -215,6 +215,7 @@ class OperatorClient:
         """What is in a file of a task's sandbox now; with ``tail_bytes`` at most its end."""
         return await sandbox_files.read_whole(
             self._transport.read_file,
+            address=self.address,
             framework_id=framework_id,
             task_id=task_id,
             path=path,
@@ -257,7 +258,7 @@ class OperatorClient:
         except grpc.aio.AioRpcError as error:
             trouble = read_rpc_error(error)
             if isinstance(trouble, LinkBroken):
-                raise MasterUnreachable(f"no master at {self.address}: {trouble}") from None
+                raise MasterUnreachable(self.address, str(trouble)) from None
             raise trouble from None
         assert isinstance(response, kind), f"{rpc} was answered by {type(response).__name__}"
         return response

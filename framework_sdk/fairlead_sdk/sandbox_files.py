@@ -17,8 +17,10 @@ FOLLOW_WAIT_MS: Final = 10_000
 Read = Callable[[files_pb2.ReadRequest], Awaitable[files_pb2.ReadResponse]]
 
 
-async def read_whole(read: Read, *, framework_id: str, task_id: str, path: str, tail_bytes: int = 0) -> bytes:
-    """What is in the file now; with ``tail_bytes``, at most its last so many bytes.
+async def read_whole(
+    read: Read, *, address: str, framework_id: str, task_id: str, path: str, tail_bytes: int = 0
+) -> bytes:
+    """What is in the file now; with ``tail_bytes``, at most its last so many bytes. The address is for errors.
 
     Raises:
         MasterUnreachable: no master there.
@@ -33,7 +35,7 @@ async def read_whole(read: Read, *, framework_id: str, task_id: str, path: str, 
         try:
             piece = await read(request)
         except LinkBroken as trouble:
-            raise MasterUnreachable(str(trouble)) from None
+            raise MasterUnreachable(address, str(trouble)) from None
         pieces.append(piece.data)
         offset = piece.offset + len(piece.data)
         if not piece.data or offset >= piece.size:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_sdk import Framework, Infeasible, Progress, TaskState
+from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, TaskState
 from fairlead_sdk.events import Rejection
 from fairlead_sdk.testing import FakeMaster, Outcome
 from tests.sdk.builders import a_master, a_task, begin
@@ -312,3 +312,22 @@ async def test_every_report_is_acknowledged() -> None:
         await master.advance(20)
 
         master.assert_at_rest()
+
+
+async def test_a_master_that_was_there_is_given_up_without_advice_to_start_another() -> None:
+    """One that somebody starts now would know nothing of this framework's tasks."""
+    master = a_master()
+    master.script(lambda _: True, Outcome(duration_ms=600_000))
+    framework = Framework("f", master=master, reconnect_timeout="5s")
+    await framework.start()
+    run = begin(framework.run([a_task()]))
+    await master.advance(1_000)
+
+    master.restart(down_ms=60_000)
+    await master.advance(10_000)
+
+    with pytest.raises(MasterUnreachable) as error:
+        await run
+    await framework.close()
+    assert error.value.cause == "the master is down"
+    assert str(error.value) == f"no master at {error.value.address}: the master is down"

@@ -46,15 +46,15 @@ async def test_a_refusal_has_a_code_and_the_masters_words(master: GrpcDouble, cl
 async def test_no_master_is_a_typed_error() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        async with OperatorClient(f"127.0.0.1:{unused.getsockname()[1]}") as client:
-            with pytest.raises(MasterUnreachable):
-                await client.cluster()
-            with pytest.raises(MasterUnreachable):
-                await anext(client.watch())
-            with pytest.raises(MasterUnreachable):
-                await anext(client.follow("t"))
-            with pytest.raises(MasterUnreachable):
-                await client.read_log("t")
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        async with OperatorClient(address) as client:
+            asked = (client.cluster(), anext(client.watch()), anext(client.follow("t")), client.read_log("t"))
+            for answer in asked:
+                with pytest.raises(MasterUnreachable) as error:
+                    await answer
+                assert error.value.address == address
+                assert str(error.value).startswith(f"no master at {address}: unavailable: ")
+                assert str(error.value).endswith("; is it running? `fairlead up` starts one on this host")
 
 
 async def test_watching_goes_on_after_the_stream_ends_and_asks_for_a_new_listing(
