@@ -1,4 +1,9 @@
-"""Large units are not starved by small ones that keep coming."""
+"""Large units are not starved by small ones that keep coming, and do not stay behind them."""
+
+import random
+from heapq import heappop, heappush
+
+import pytest
 
 from fairlead_master.allocation.api import Grant
 from fairlead_proto.ids import AgentId, FrameworkId
@@ -68,6 +73,98 @@ def test_without_reservations_it_would_starve() -> None:
     add_framework(history.allocator, "large", LARGE, 1)
 
     assert history.run_until_served("large", 300) is None
+
+
+class ClosedLoop:
+    """Full hosts of eight cores: every task that ends, after five to fifteen seconds, is wanted again by its framework."""
+
+    def __init__(self, units: dict[str, Vector], *, policy: str = "drf", hosts: int = 5) -> None:
+        self.allocator = an_allocator(policy=policy)
+        for number in range(hosts):
+            add_agent(self.allocator, f"h{number}", cpus_and_mem(8, 8))
+        self.units = {FrameworkId(name): unit for name, unit in units.items()}
+        for name, unit in units.items():
+            add_framework(self.allocator, name, unit, 1_000, role=name)
+        self.served: dict[FrameworkId, int] = dict.fromkeys(self.units, 0)
+        """What tasks that began had in cores and milliseconds."""
+        self.looks_at_reserved = 0
+        self._random = random.Random(1)
+        self._ends: list[tuple[int, int, FrameworkId, AgentId]] = []
+        self._count = 0
+        self._now_ms = 0
+
+    def run(self, from_ms: int, until_ms: int) -> dict[str, float]:
+        """The parts of the cores that went to whom between the two."""
+        self.served = dict.fromkeys(self.units, 0)
+        while self._now_ms < until_ms:
+            for grant in self.allocator.cycle(self._now_ms):
+                launch(self.allocator, grant)
+                for _ in range(grant.units):
+                    self._start(grant, is_counted=self._now_ms >= from_ms)
+            self.looks_at_reserved += any(
+                self.allocator.agent_books(agent_id).reserved_for for _, _, _, agent_id in self._ends
+            )
+            deadline_ms = self.allocator.next_deadline_ms()
+            self._now_ms = min(self._ends[0][0], deadline_ms or until_ms)
+            while self._ends[0][0] <= self._now_ms:
+                _, _, framework_id, agent_id = heappop(self._ends)
+                self.allocator.release(framework_id, agent_id, self.units[framework_id])
+                want(
+                    self.allocator,
+                    framework_id,
+                    self.units[framework_id],
+                    1_000,
+                    now_ms=self._now_ms,
+                )
+        self.allocator.check()
+        everything = sum(self.served.values())
+        return {name: amount / everything for name, amount in self.served.items()}
+
+    def _start(self, grant: Grant, *, is_counted: bool) -> None:
+        length_ms = self._random.randint(5_000, 15_000)
+        self._count += 1
+        heappush(self._ends, (self._now_ms + length_ms, self._count, grant.framework_id, grant.agent_id))
+        if is_counted:
+            self.served[grant.framework_id] += grant.unit[0] * length_ms
+
+
+@pytest.mark.parametrize("policy", ["drf", "pf", "bbf", "max-min:cpus"])
+def test_whose_tasks_are_larger_does_not_stay_behind(policy: str) -> None:
+    """A framework gets the places of its own tasks back when they end, and that is no reason to let it wait anew."""
+    loop = ClosedLoop({"small": cpus_and_mem(1, 1), "large": cpus_and_mem(3, 3)}, policy=policy)
+
+    shares = loop.run(200_000, 800_000)
+
+    assert shares == {"small": pytest.approx(0.5, abs=0.03), "large": pytest.approx(0.5, abs=0.03)}
+
+
+def test_nor_do_several_of_them_that_come_first_in_turn() -> None:
+    units = {f"small{n}": cpus_and_mem(1, 1) for n in range(3)} | {
+        f"large{n}": cpus_and_mem(5, 5) for n in range(3)
+    }
+
+    shares = ClosedLoop(units, hosts=20).run(200_000, 800_000)
+
+    assert sum(share for name, share in shares.items() if name.startswith("large")) == pytest.approx(
+        0.5, abs=0.04
+    )
+
+
+def test_nor_does_it_below_a_role_of_its_own() -> None:
+    units = {"eng/small": cpus_and_mem(1, 1), "ops/large": cpus_and_mem(3, 3)}
+
+    shares = ClosedLoop(units).run(200_000, 800_000)
+
+    assert shares["ops/large"] == pytest.approx(0.5, abs=0.04)
+
+
+def test_nothing_is_reserved_for_those_whom_nobody_passes_over() -> None:
+    """Each waits longer than a reservation takes, and is served whenever it is first."""
+    loop = ClosedLoop({f"f{n}": cpus_and_mem(1, 1) for n in range(4)})
+
+    loop.run(0, 300_000)
+
+    assert loop.looks_at_reserved == 0
 
 
 def test_the_reserved_agent_is_the_one_nearest_to_fitting() -> None:

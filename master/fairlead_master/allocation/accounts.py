@@ -30,8 +30,8 @@ class Demand:
     declined: dict[AgentId, int] = field(default_factory=dict)
     """Until when (ms) it takes nothing on which agent."""
     declined_everywhere_until_ms: int | None = None
-    unfit_since_ms: int | None = None
-    """Since when it has been passed over as the first in the policy's order; None if it has not."""
+    is_untouched: bool = False
+    """Whether no unit of it was granted since ``Reservations`` last looked. Kept only while a clock runs for it."""
 
     @property
     def wants(self) -> bool:

@@ -291,13 +291,9 @@ class Allocator:
             return []
         self.counters.cycles += 1
         self._sync_capacity()
-        is_complete = self._serve_all()
+        self._serve_and_look(now_ms)
         self._hierarchy.unpin(None)
-        grants = self._book(now_ms)
-        if is_complete and self.settings.when_head_does_not_fit == "skip":
-            after_ms = self.settings.reservation_after_ms
-            self._reservations.look(now_ms, after_ms, self._search.fit, self._search)
-        return grants
+        return self._book(now_ms)
 
     @property
     def needs_cycle(self) -> bool:
@@ -415,6 +411,17 @@ class Allocator:
             self._capacity_changed = False
             slots = (self._search.fit.slots or 0) * self._active_count
             self._hierarchy.set_capacity(self._capacity, slots)
+
+    def _serve_and_look(self, now_ms: int) -> None:
+        """Serve everyone and look after those who were passed over, again if that set agents free."""
+        while True:
+            is_complete = self._serve_all()
+            if self.settings.when_head_does_not_fit == "freeze":
+                return
+            reservations, after_ms = self._reservations, self.settings.reservation_after_ms
+            reservations.note(self._steps)
+            if not is_complete or not reservations.look(now_ms, after_ms, self._search.fit, self._search):
+                return
 
     def _serve_all(self) -> bool:
         """Serve what is reserved and then everyone, again if that set agents free; whether nothing more would fit."""

@@ -53,7 +53,7 @@ class DemandBoard:
             demands[wanted.class_id] = demand = Demand(framework.framework_id, wanted.class_id, shape)
             before = framework.demands.get(wanted.class_id)
             if before is not None and before.shape.key == shape.key:
-                demand.unfit_since_ms = before.unfit_since_ms
+                demand.is_untouched = before.is_untouched
         for demand in framework.demands.values():
             self._retire(framework, demand)
         framework.demands = demands
@@ -145,7 +145,7 @@ class DemandBoard:
     def granted(self, framework: Framework, demand: Demand) -> None:
         """A unit of the demand is in an offer now."""
         demand.pending -= 1
-        demand.unfit_since_ms = None
+        demand.is_untouched = False
         if demand.pending == 0:
             self._change_wanting(framework, demand, -1)
 

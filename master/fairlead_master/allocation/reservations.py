@@ -1,14 +1,21 @@
 """Keeps an agent for a unit that has been passed over too long, so that small units cannot starve a large one.
 
 Under ``skip`` whoever does not fit is passed over. From time to time the first role in the policy's order that is passed
-over is looked up and a clock is started for its first wanted class; a clock that runs for ``reservation_after_ms`` without
-a unit of that class being granted gets an agent: eligible, large enough when empty, with the smallest relative shortfall,
-ties to the agent added first. Nobody else is given anything there until the unit fits, is served elsewhere, or is
-wanted no more. Not decided here: what happens on the agent once the unit fits; the cycle serves it first of all.
+over is looked up and a clock is started for its first wanted class. A clock that has run for ``reservation_after_ms`` gets
+an agent: eligible, large enough when empty, with the smallest relative shortfall, ties to the agent added first. Nobody
+else is given anything there until the unit fits, is wanted no more, or the clock stops.
+
+A clock does not stop because a unit of its class was granted. A framework of large tasks gets its own places back
+whenever one of its tasks ends, and is passed over at all others: if that ended the wait, it would stay behind for ever.
+A clock stops at a look if its class got something since the last one and nobody passed it over meanwhile: was granted a
+unit, that is, who stood behind its role in the policy's order even before that.
+
+Not decided here: what happens on the agent once the unit fits; the cycle serves it first of all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from fairlead_master.allocation.accounts import Demand, Framework, RoleAccount
@@ -16,6 +23,7 @@ from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.feasibility import shortfall
 from fairlead_master.allocation.hierarchy import Hierarchy
 from fairlead_master.allocation.search import AgentSearch
+from fairlead_master.allocation.steps import Step
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 
 AGENTS_PER_RESERVATION: Final = 10
@@ -40,6 +48,17 @@ class Reservation:
     agent_id: AgentId
 
 
+@dataclass(slots=True)
+class _Clock:
+    """Since when a class has been behind."""
+
+    framework_id: FrameworkId
+    class_id: ClassId
+    since_ms: int
+    was_passed_over: bool = False
+    """Since the last look, by a unit granted to who stood behind."""
+
+
 class Reservations:
     """The clocks of who is passed over and the agents kept for them: at most one of each for a role."""
 
@@ -48,7 +67,7 @@ class Reservations:
         """In the order in which they were made."""
         self._hierarchy = hierarchy
         self._agents = agents
-        self._clocks: dict[Role, tuple[FrameworkId, ClassId]] = {}
+        self._clocks: dict[Role, _Clock] = {}
         self._next_look_ms: int | None = None
         self._due_ms: int | None = None
 
@@ -56,10 +75,6 @@ class Reservations:
         """End all reservations and stop all clocks."""
         for role in list(self.held):
             self.cancel(role, search)
-        for framework_id, class_id in self._clocks.values():
-            demand = self._demand(framework_id, class_id)
-            if demand is not None:
-                demand.unfit_since_ms = None
         self._clocks = {}
         self._next_look_ms = self._due_ms = None
 
@@ -71,7 +86,7 @@ class Reservations:
             search.gained(agent)
 
     def cancel_void(self, search: AgentSearch) -> bool:
-        """End reservations whose unit is wanted no more, was served, or cannot have its agent; whether there were any."""
+        """End reservations whose unit is wanted no more or cannot have its agent; whether there were any."""
         void = [role for role in self.held if not self._is_valid(role)]
         for role in void:
             self.cancel(role, search)
@@ -90,31 +105,69 @@ class Reservations:
         """When the next clock falls due; None if none will. It may be too early, which costs one look, never too late."""
         return self._due_ms
 
-    def look(self, now_ms: int, after_ms: int, fit: Fit, search: AgentSearch) -> None:
-        """After a cycle that served all that fits: start a clock for who is passed over, reserve for whose is due."""
+    def note(self, steps: Sequence[Step]) -> None:
+        """After a cycle: whom did its grants pass over?"""
+        clocks = {role: clock for role, clock in self._clocks.items() if not clock.was_passed_over}
+        if not clocks or not steps:
+            return
+        furthest = self._furthest_served(steps)
+        for role, clock in clocks.items():
+            account: RoleAccount | None = self._hierarchy.roles.get(role)
+            while account is not None and not clock.was_passed_over:
+                # Keys only grow within a cycle, so whoever is behind this key now was so at each of the grants.
+                key = furthest.get(account.parent)
+                clock.was_passed_over = key is not None and self._hierarchy.key(account.role) < key
+                account = account.parent
+
+    def look(self, now_ms: int, after_ms: int, fit: Fit, search: AgentSearch) -> bool:
+        """After a cycle that served all that fits: start a clock for who is passed over, reserve for whose is due.
+
+        Whether any agent is for everyone again, so that more may fit.
+        """
         is_due = self._due_ms is not None and self._due_ms <= now_ms
         if not is_due and self._next_look_ms is not None and now_ms < self._next_look_ms:
-            return
+            return False
         self._next_look_ms = now_ms + max(1, after_ms // LOOKS_PER_WAIT)
-        self._clocks = {
-            role: clock for role, clock in self._clocks.items() if self._since_ms(*clock) is not None
-        }
+        self._clocks = {role: clock for role, clock in self._clocks.items() if self._goes_on(clock)}
+        is_any_free = self.cancel_void(search)
         self._start_clock(now_ms)
         self._due_ms = None
-        for role, (framework_id, class_id) in self._clocks.items():
-            since_ms = self._since_ms(framework_id, class_id)
-            if role in self.held or since_ms is None:
+        for role, clock in self._clocks.items():
+            if role in self.held:
                 continue
-            if since_ms + after_ms <= now_ms:
+            if clock.since_ms + after_ms <= now_ms:
                 # If no agent can be had, the next look tries again; a deadline in the past would only spin.
-                self._reserve(role, self._hierarchy.frameworks[framework_id], class_id, fit, search)
-            elif self._due_ms is None or since_ms + after_ms < self._due_ms:
-                self._due_ms = since_ms + after_ms
+                self._reserve(role, clock, fit, search)
+            elif self._due_ms is None or clock.since_ms + after_ms < self._due_ms:
+                self._due_ms = clock.since_ms + after_ms
+        return is_any_free
 
-    def _since_ms(self, framework_id: FrameworkId, class_id: ClassId) -> int | None:
-        """Since when the class has been passed over; None if it was served or is wanted no more."""
-        demand = self._demand(framework_id, class_id)
-        return demand.unfit_since_ms if demand is not None and demand.wants else None
+    def _goes_on(self, clock: _Clock) -> bool:
+        """Whether the clock still runs at this look; makes it ready for the next one."""
+        demand = self._demand(clock.framework_id, clock.class_id)
+        if demand is None or not demand.wants or not (demand.is_untouched or clock.was_passed_over):
+            return False
+        demand.is_untouched, clock.was_passed_over = True, False
+        return True
+
+    def _furthest_served(self, steps: Sequence[Step]) -> dict[RoleAccount | None, float]:
+        """Among the roles below each role, and at the top (None), the largest key at which one was given a unit."""
+        furthest: dict[RoleAccount | None, float] = {}
+        above: set[RoleAccount] = set()
+        for framework, _, _, before, _ in steps:
+            parent = framework.role.parent
+            if before > furthest.get(parent, -inf):
+                furthest[parent] = before
+            if parent is not None:
+                above.add(parent)
+        for account in above:
+            # Only the key after the cycle is known of who is above, which is more than it was by a task or two.
+            upper: RoleAccount | None = account
+            while upper is not None:
+                key = self._hierarchy.key(upper.role)
+                furthest[upper.parent] = max(key, furthest.get(upper.parent, -inf))
+                upper = upper.parent
+        return furthest
 
     def _demand(self, framework_id: FrameworkId, class_id: ClassId) -> Demand | None:
         framework = self._hierarchy.frameworks.get(framework_id)
@@ -124,7 +177,7 @@ class Reservations:
         reservation = self.held[role]
         demand = self._demand(reservation.framework_id, reservation.class_id)
         agent = self._agents.get(reservation.agent_id)
-        if demand is None or agent is None or not demand.wants or demand.unfit_since_ms is None:
+        if demand is None or agent is None or not demand.wants or role not in self._clocks:
             return False
         return _may_hold(agent, demand)
 
@@ -137,25 +190,23 @@ class Reservations:
             for demand in _wanted(role, self._hierarchy):
                 if any(_may_hold(agent, demand) for agent in self._agents.values()):
                     if role.role not in self._clocks:
-                        demand.unfit_since_ms = now_ms
-                        self._clocks[role.role] = (demand.framework_id, demand.class_id)
+                        demand.is_untouched = True
+                        self._clocks[role.role] = _Clock(demand.framework_id, demand.class_id, now_ms)
                     return
                 looked_at += 1
                 if looked_at == CLASSES_LOOKED_AT:
                     return
 
-    def _reserve(
-        self, role: Role, framework: Framework, class_id: ClassId, fit: Fit, search: AgentSearch
-    ) -> None:
+    def _reserve(self, role: Role, clock: _Clock, fit: Fit, search: AgentSearch) -> None:
         if len(self.held) >= max(1, len(self._agents) // AGENTS_PER_RESERVATION):
             return
-        demand = framework.demands[class_id]
+        demand = self._hierarchy.frameworks[clock.framework_id].demands[clock.class_id]
         need = fit.view(demand.shape.unit)
         able = [a for a in self._agents.values() if a.reserved_for is None and _may_hold(a, demand)]
         agent = min(able, key=lambda agent: shortfall(need, fit.available(agent)), default=None)
         if agent is not None:
-            self.held[role] = Reservation(framework.framework_id, class_id, agent.agent_id)
-            agent.reserved_for = (framework.framework_id, class_id)
+            self.held[role] = Reservation(clock.framework_id, clock.class_id, agent.agent_id)
+            agent.reserved_for = (clock.framework_id, clock.class_id)
             search.shrank(agent)
 
 
