@@ -51,7 +51,10 @@ def policy_set(
     when_head_does_not_fit: str | None,
     demand: str | None,
 ) -> None:
-    """Change the policy to NAME, such as drf, pf or slots:4; what is not given stays."""
+    """Change the policy to NAME, such as drf, pf or slots:4; what is not given stays.
+
+    `fairlead policy get` lists all names.
+    """
     if not (name or placement or when_head_does_not_fit or demand):
         raise click.UsageError("expected a policy, --placement, --when-head-does-not-fit or --demand")
     from fairlead_cli.connection import connected

@@ -27,7 +27,7 @@ SECONDS_MAX: Final = 1_000_000.0
     default="bbf",
     show_default=True,
     metavar="P",
-    help="bbf, bbf:SECONDS,PERCENT% for another window and threshold, or fifo.",
+    help="bbf, bbf:SECONDS, bbf:PERCENT% or bbf:SECONDS,PERCENT% for another window or threshold, or fifo.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Of all service times.")
 @click.option(

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from typing import Self
 
 import pytest
@@ -140,6 +141,15 @@ def test_every_policy_may_follow_another_and_knows_what_is_held_and_wanted(polic
 def test_an_unknown_policy_is_refused_by_naming_the_known_ones(text: str) -> None:
     with pytest.raises(AllocationError, match="slots:K"):
         names.parse(text, KINDS.names)
+
+
+def test_every_form_of_a_name_that_is_shown_can_be_written() -> None:
+    meant = {"RES": "mem", "K": "4", "A": "2", "SECONDS": "60", "PERCENT": "95", "OBJECTIVE": "tasks"}
+
+    written = [re.sub("[A-Z]+", lambda place: meant[place[0]], name) for name in names.NAMES]
+
+    assert {"bbf", "bbf:60", "bbf:95%", "bbf:60,95%", "max-min:mem", "slots:4", "baa:tasks"} < set(written)
+    assert [names.parse(name, KINDS.names).name for name in written] == written
 
 
 @pytest.mark.parametrize("name", names.EXAMPLES)

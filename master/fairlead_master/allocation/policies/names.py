@@ -29,6 +29,8 @@ class _Kind:
     example: str
     make: Callable[[str, Sequence[str]], Policy]
     """From the argument as written and the names of resources; raises AllocationError for a bad argument."""
+    also_shown: tuple[str, ...] = ()
+    """With other forms of the argument."""
 
 
 def _slots(argument: str, _resources: Sequence[str], /) -> Policy:
@@ -63,7 +65,12 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("alpha:A", "alpha:2", lambda argument, _: alpha.parse("alpha", argument)),
         _Kind("alpha-tasks:A", "alpha-tasks:2", lambda argument, _: alpha.parse("alpha-tasks", argument)),
         _Kind("bbf", "bbf", lambda *_: bbf.BottleneckFairness()),
-        _Kind("bbf:SECONDS", "bbf:60,95%", lambda argument, _: bbf.parse(argument)),
+        _Kind(
+            "bbf:SECONDS",
+            "bbf:60,95%",
+            lambda argument, _: bbf.parse(argument),
+            also_shown=("bbf:PERCENT%", "bbf:SECONDS,PERCENT%"),
+        ),
         _Kind("baa", "baa", lambda *_: baa.parse("baa")),
         _Kind("baa:OBJECTIVE", "baa:tasks", lambda argument, _: baa.parse(f"baa:{argument}")),
         _Kind("utilization", "utilization", lambda *_: UtilizationFirst()),
@@ -71,8 +78,8 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 }
 """Word, with a colon if an argument follows, to kind."""
 
-NAMES: Final = tuple(kind.shown for kind in _KINDS.values())
-"""As shown to people; K and A stand for numbers, RES for a resource, OBJECTIVE for ``tasks``, ``min`` or ``utilization``."""
+NAMES: Final = tuple(name for kind in _KINDS.values() for name in (kind.shown, *kind.also_shown))
+"""As shown to people; K, A, SECONDS and PERCENT stand for numbers, RES for a resource, OBJECTIVE for ``tasks``, ``min`` or ``utilization``."""
 
 EXAMPLES: Final = tuple(kind.example for kind in _KINDS.values())
 """A name of each kind that can be parsed wherever CPUs are counted."""
