@@ -309,3 +309,20 @@ def test_the_head_that_freezes_is_named_as_far_down_as_it_is_known() -> None:
     assert found.reason is less_known.reason is WaitReason.FROZEN
     assert found.evidence["head_role"] == "eng/ml"
     assert less_known.evidence["head_role"] == "eng", "its own framework might be the one"
+
+
+def test_a_group_alone_at_the_top_pays_for_one_resource_under_pf() -> None:
+    """As docs/policies.md warns: one buyer of 13.5 CPUs and 21 GB together runs out of CPUs first, and memory is free."""
+
+    def served(roles: tuple[str, str]) -> tuple[dict[str, int], tuple[float, ...]]:
+        allocator = an_allocator(policy="pf")
+        add_agent(allocator, "host", cpus_and_mem(9, 18))
+        for name, role, unit in zip(("a", "b"), roles, (cpus_and_mem(1, 4), cpus_and_mem(3, 1)), strict=True):
+            add_framework(allocator, name, unit, role=role)
+        counts = units_of(allocator.cycle(0))
+        prices = allocator.prices()
+        assert prices is not None
+        return counts, prices.of_whole[:2]
+
+    assert served(("ml", "web")) == ({"a": 3, "b": 2}, pytest.approx((1.8, 0.2)))
+    assert served(("eng/ml", "eng/web")) == ({"a": 4, "b": 1}, pytest.approx((1, 0)))
