@@ -129,7 +129,7 @@ def read_resources(field: str, message: types_pb2.Resources, kinds: ResourceKind
 def _read_custom(field: str, custom: Mapping[str, int], kinds: ResourceKinds) -> Vector:
     for name in custom:
         if name not in kinds.custom:
-            known = f"{', '.join(kinds.names)}; `fairlead master --custom-resource NAME` adds one"
+            known = f"{', '.join(kinds.names)}; others by `fairlead master --custom-resource NAME`"
             raise _refuse(field, f"a resource this cluster knows ({known})", name)
     return tuple([custom.get(name, 0) for name in kinds.custom])
 

@@ -127,7 +127,7 @@ def a_task(**changes: object) -> types_pb2.TaskSpec:
         ({"resources": types_pb2.Resources()}, "task.resources: expected at least one resource above zero"),
         ({"resources": types_pb2.Resources(cpus_milli=-1)}, "task.resources.cpus: expected 0 to 9007199254740992 (2^53), got -1"),
         ({"resources": types_pb2.Resources(mem_bytes=2**53 + 1)}, "task.resources.mem: expected 0 to"),
-        ({"resources": types_pb2.Resources(custom_milli={"watts": 1})}, "task.resources: expected a resource this cluster knows (cpus, mem, disk, gpus, licenses; `fairlead master --custom-resource NAME` adds one), got 'watts'"),
+        ({"resources": types_pb2.Resources(custom_milli={"watts": 1})}, "task.resources: expected a resource this cluster knows (cpus, mem, disk, gpus, licenses; others by `fairlead master --custom-resource NAME`), got 'watts'"),
         ({"resources": types_pb2.Resources(custom_milli={"licenses": -5})}, "task.resources.licenses: expected 0 to"),
         ({"environment": {"A=B": "1"}}, "task.environment: expected names without ="),
         ({"environment": {"": "1"}}, "task.environment: expected names"),
