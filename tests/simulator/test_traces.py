@@ -92,7 +92,9 @@ def test_row_without_run_time_is_an_error_unless_told_otherwise(tmp_path: Path) 
     skipping = Trace(path, TraceOptions(skip_without_duration=True))
     defaulting = Trace(path, TraceOptions(default_duration_ms=7))
 
-    assert message_of(path).startswith("FILE:3: column duration_s: expected a run time")
+    assert message_of(path).startswith(
+        "FILE:3: column duration_s: expected a run time (or --default-duration or --skip-without-duration"
+    )
     assert [bundle.job_id for bundle in skipping] == ["j1"]
     assert skipping.rows_without_duration == 1
     assert [bundle.duration_ms for bundle in defaulting] == [60_000, 7]

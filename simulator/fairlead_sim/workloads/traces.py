@@ -35,6 +35,8 @@ DURATION_S_MAX: Final = 366 * 24 * 3600
 CORES_MAX: Final = 1_000_000
 GPUS_MAX: Final = 1_000_000
 MEM_MB_MAX: Final = QUANTITY_MAX // 2**20
+WITHOUT_DURATION: Final = "or --default-duration or --skip-without-duration for rows without"
+"""What can be done about a row without a run time; a scenario has the same names, with ``_``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ class Trace:
             return round(row.number("duration_s", most=DURATION_S_MAX, unit="seconds") * 1000)
         self.rows_without_duration += 1
         if self.options.default_duration_ms is None and not self.options.skip_without_duration:
-            raise row.bad("duration_s", "a run time (or a default for rows without, or to leave them out)")
+            raise row.bad("duration_s", f"a run time ({WITHOUT_DURATION})")
         return self.options.default_duration_ms
 
 

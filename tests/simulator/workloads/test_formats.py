@@ -128,7 +128,7 @@ LOG_ROW = "1 0 0 60 4 -1 -1 4 60 -1 1 3 1 -1 0 1 -1 -1"
     [
         (LOG_ROW.replace("1 0 0 60", "2 -1 0 60"), "column submit_s: expected a number of seconds from 0"),
         (LOG_ROW.replace("60 4", "-7 4"), "column run_s: expected a number of seconds from 0"),
-        (LOG_ROW.replace("60 4", "-1 4"), "column run_s: expected a run time (or a default for rows without"),
+        (LOG_ROW.replace("60 4", "-1 4"), "column run_s: expected a run time (or --default-duration or"),
         (LOG_ROW.replace("60 4 -1 -1 4", "60 -1 -1 -1 -1"), "column processors: expected 1 to 1000000 here or in"),
         (LOG_ROW.replace("60 4", "60 x"), "column processors: expected a whole number of processors"),
         (LOG_ROW.replace("-1 1 3", "-1 6 3"), "column status: expected a whole number of status from 0 to 5"),
@@ -264,7 +264,7 @@ def test_pods_may_be_owned_by_their_class() -> None:
 
 def test_pod_that_was_never_scheduled_needs_a_choice() -> None:
     assert message_of(OPENB).startswith(
-        "FILE:4: column scheduled_time: expected a time (or a default run time"
+        "FILE:4: column scheduled_time: expected a time (or --default-duration or"
     )
     jobs = load_jobs(OPENB, options=TraceOptions(default_duration_ms=5))
     assert next((job.job_id, job.bundles[0].duration_ms) for job in jobs) == ("pod-0", 5)

@@ -15,7 +15,13 @@ from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sim.workloads.constraints import gpu_models
 from fairlead_sim.workloads.csv_rows import Row, read_rows
 from fairlead_sim.workloads.formats.reading import Reading
-from fairlead_sim.workloads.traces import CORES_MAX, DURATION_S_MAX, MEM_MB_MAX, SUBMIT_S_MAX
+from fairlead_sim.workloads.traces import (
+    CORES_MAX,
+    DURATION_S_MAX,
+    MEM_MB_MAX,
+    SUBMIT_S_MAX,
+    WITHOUT_DURATION,
+)
 from fairlead_sim.workloads.workload import NOBODY, Bundle
 
 COLUMNS: Final = (
@@ -79,7 +85,7 @@ def _demand(row: Row) -> Vector:
 def _duration_ms(row: Row, reading: Reading) -> int | None:
     if not row.text("scheduled_time") or not row.text("deletion_time"):
         column = "deletion_time" if row.text("scheduled_time") else "scheduled_time"
-        expected = "a time (or a default run time for rows without, or to leave them out)"
+        expected = f"a time ({WITHOUT_DURATION})"
         return reading.without_duration(row.bad(column, expected))
     start_s = row.number("scheduled_time", most=SUBMIT_S_MAX, unit="seconds")
     end_s = row.number("deletion_time", most=SUBMIT_S_MAX, unit="seconds")

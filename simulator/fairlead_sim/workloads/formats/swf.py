@@ -21,7 +21,7 @@ from typing import Final
 
 from fairlead_sim.workloads.csv_rows import Row, bad_place, read_fields, read_lines
 from fairlead_sim.workloads.formats.reading import Reading
-from fairlead_sim.workloads.traces import DURATION_S_MAX, MEM_MB_MAX, TASKS_PER_ROW_MAX
+from fairlead_sim.workloads.traces import DURATION_S_MAX, MEM_MB_MAX, TASKS_PER_ROW_MAX, WITHOUT_DURATION
 from fairlead_sim.workloads.workload import NOBODY, Bundle
 
 COLUMNS: Final = (
@@ -98,7 +98,7 @@ def _bundle(row: Row, submit_ms: int, processors_max: int, reading: Reading) -> 
         reading.left_out[TOO_LARGE] += 1
         return None
     if run_ms is None:
-        expected = "a run time (or a default for rows without, or to leave them out)"
+        expected = f"a run time ({WITHOUT_DURATION})"
         run_ms = reading.without_duration(row.bad("run_s", expected))
         if run_ms is None:
             return None
