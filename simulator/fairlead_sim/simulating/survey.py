@@ -56,12 +56,23 @@ def survey(jobs: Sequence[Job], nodes: Sequence[Node], user_of: Callable[[Job], 
     )
 
 
-def _feasible(jobs: Sequence[Job], nodes: Sequence[Node]) -> tuple[int, ...]:
+def why_refused(job: Job, nodes: Sequence[Node]) -> str:
+    """Why the empty cluster could not run a job, in words; empty if it could."""
+    feasibility = _feasibility(nodes)
+    return next((why for bundle in job.bundles if (why := feasibility.why_never(bundle))), "")
+
+
+def _feasibility(nodes: Sequence[Node]) -> Feasibility:
     allocator = Allocator(ResourceKinds())
     feasibility = Feasibility(allocator)
     for node in nodes:
         allocator.add_agent(AgentId(node.name), node.total, attributes_of(node))
         feasibility.add(node)
+    return feasibility
+
+
+def _feasible(jobs: Sequence[Job], nodes: Sequence[Node]) -> tuple[int, ...]:
+    feasibility = _feasibility(nodes)
     return tuple(
         place
         for place, job in enumerate(jobs)

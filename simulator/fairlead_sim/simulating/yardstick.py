@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlead_sim.simulating.alone import completions_alone_ms
-from fairlead_sim.simulating.survey import Survey, survey
+from fairlead_sim.simulating.survey import Survey, survey, why_refused
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.workload import Job, WorkloadError
 
@@ -40,6 +40,9 @@ def measure(
         raise WorkloadError(f"nodes: expected each name once, got {twice!r} twice")
     found = survey(jobs, nodes, user_of)
     if not found.feasible:
-        raise WorkloadError(f"workload: expected a job that the nodes can hold, got none among {len(jobs)}")
+        raise WorkloadError(
+            f"workload: expected a job that the nodes can hold, got none among {len(jobs)}: "
+            f"{jobs[0].job_id}: {why_refused(jobs[0], nodes)}"
+        )
     alone_ms = completions_alone_ms(jobs, found.feasible, found.capacity, user_of=user_of, weights=weights)
     return Yardstick(survey=found, alone_ms=alone_ms)
