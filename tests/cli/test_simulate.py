@@ -61,6 +61,30 @@ def test_policies_stand_side_by_side(invoke: Invoke, trace: Path) -> None:
     assert "refused: 1 job huge: a task wants more cpus than any node has" in outcome.out
 
 
+def test_rows_that_are_left_out_are_told(invoke: Invoke, trace: Path, tmp_path: Path) -> None:
+    with trace.open("a") as file:
+        file.write("60,later,ann,0,1,1,1024,0,\n")
+    given = (
+        "simulate",
+        "--trace",
+        str(trace),
+        "--nodes",
+        NODES,
+        "--skip-without-duration",
+        "--processes",
+        "1",
+    )
+
+    outcome = invoke(*given, "--out", str(tmp_path / "out"))
+    assumed = invoke(*given[:-3], "--default-duration", "5s")
+
+    said = "1 row of the trace left out: without a run time"
+    assert said in outcome.out
+    assert said in (tmp_path / "out" / "report.html").read_text()
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["workload"][0]["remarks"] == [said]
+    assert "1 row of the trace without a run time: taken as 5 s" in assumed.out
+
+
 def test_json_has_each_policy(invoke: Invoke, trace: Path) -> None:
     outcome = invoke("simulate", "--trace", str(trace), "--nodes", NODES, "--policy", "pf", "--json")
 

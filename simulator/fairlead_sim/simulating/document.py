@@ -25,7 +25,13 @@ def as_document(outcome: Outcome, *, with_speed: bool) -> dict[str, Any]:
     first = outcome.results[study.policies[0]]
     return {
         "workload": [
-            {"seed": each.seed, "jobs": each.jobs, "tasks": each.tasks, "users": each.users}
+            {
+                "seed": each.seed,
+                "jobs": each.jobs,
+                "tasks": each.tasks,
+                "users": each.users,
+                "remarks": list(each.remarks),
+            }
             for each in outcome.workloads
         ],
         "nodes": {

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing import active_children, get_context
 from multiprocessing.queues import SimpleQueue
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.run import SimulationOptions, run_policy
 from fairlead_sim.simulating.yardstick import Yardstick, measure
 from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Job
+from fairlead_sim.workloads.workload import Job, Work
 
 _Found = TypeVar("_Found")
 
@@ -33,6 +33,19 @@ class Source(Protocol):
         """The jobs of a seed, by arrival."""
 
 
+@runtime_checkable
+class RemarkableSource(Source, Protocol):
+    """A source of which more is to be told than its jobs."""
+
+    def work(self, seed: int, /) -> Work:
+        """The jobs of a seed, by arrival, and what is to be told of them."""
+
+
+def work_of(source: Source, seed: int) -> Work:
+    """The work of a seed, with remarks if the source has any."""
+    return source.work(seed) if isinstance(source, RemarkableSource) else Work(source.jobs(seed))
+
+
 @dataclass(frozen=True, slots=True)
 class FirstJobs:
     """The first so many jobs of a source."""
@@ -42,7 +55,12 @@ class FirstJobs:
 
     def jobs(self, seed: int, /) -> list[Job]:
         """The jobs of a seed, by arrival."""
-        return self.source.jobs(seed)[: self.jobs_max]
+        return self.work(seed).jobs
+
+    def work(self, seed: int, /) -> Work:
+        """The same, with what the source tells."""
+        whole = work_of(self.source, seed)
+        return Work(whole.jobs[: self.jobs_max], whole.remarks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +84,8 @@ class Workload:
     tasks: int
     users: int
     """Of jobs that some node can hold."""
+    remarks: tuple[str, ...]
+    """What was left out of a trace, or assumed of it."""
     yardstick: Yardstick = field(repr=False)
 
 
@@ -113,13 +133,15 @@ def run_study(study: Study, *, processes: int, progress: Progress = lambda *_: N
 
 
 def _survey(study: Study, seed: int) -> Workload:
-    jobs = _here.jobs(study.source, seed)
+    work = _here.work(study.source, seed)
+    jobs = work.jobs
     yardstick = measure(jobs, study.nodes, user_of=study.options.user_of, weights=study.options.weights)
     return Workload(
         seed=seed,
         jobs=len(jobs),
         tasks=sum(job.tasks for job in jobs),
         users=len(yardstick.survey.users),
+        remarks=work.remarks,
         yardstick=yardstick,
     )
 
@@ -135,7 +157,7 @@ def _run_case(study: Study, case: Case, workload: Workload) -> PolicyResult:
 
     progress(0)
     result = run_policy(
-        _here.jobs(study.source, case.seed),
+        _here.work(study.source, case.seed).jobs,
         study.nodes,
         case.policy,
         replace(study.options, seed=case.seed),
@@ -151,13 +173,13 @@ class _Process:
     """What a process keeps between two calls."""
 
     progress: Progress = lambda *_: None
-    read: tuple[Source, int, list[Job]] | None = None
+    read: tuple[Source, int, Work] | None = None
     """The latest workload: several policies run on one, and reading it once is enough."""
 
-    def jobs(self, source: Source, seed: int) -> list[Job]:
-        """The jobs of a seed."""
+    def work(self, source: Source, seed: int) -> Work:
+        """The work of a seed."""
         if self.read is None or self.read[:2] != (source, seed):
-            self.read = (source, seed, source.jobs(seed))
+            self.read = (source, seed, work_of(source, seed))
         return self.read[2]
 
 

@@ -78,7 +78,7 @@ def size_name(least: int, most: int) -> str:
 
 def refusals(outcome: Outcome) -> list[str]:
     """What was not run and why, one line each; the same under every policy, so said once for each seed."""
-    lines: dict[str, None] = {}
+    lines = dict.fromkeys(remark for workload in outcome.workloads for remark in workload.remarks)
     for runs in outcome.results.values():
         for run in runs:
             seed = f" (seed {run.seed})" if len(runs) > 1 else ""

@@ -48,6 +48,27 @@ class Loaded:
         """How many tasks the jobs have in all."""
         return sum(job.tasks for job in self.jobs)
 
+    def remarks(self, options: TraceOptions) -> list[str]:
+        """What became of rows that are not simply tasks, in words for a person.
+
+        Args:
+            options: With which it was loaded.
+        """
+        found = [f"{_rows(count)} of the trace left out: {reason}" for reason, count in self.left_out.items()]
+        if self.rows_without_duration:
+            rows = f"{_rows(self.rows_without_duration)} of the trace"
+            given_ms = options.default_duration_ms
+            found.append(
+                f"{rows} left out: without a run time"
+                if given_ms is None
+                else f"{rows} without a run time: taken as {given_ms / 1000:g} s"
+            )
+        return found
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
+
 
 def load_jobs(
     path: str | Path,

@@ -22,12 +22,13 @@ from fairlead_sim.workloads.dividing import divide
 from fairlead_sim.workloads.generating.arrivals import JOBS_MAX, read_arrivals
 from fairlead_sim.workloads.generating.classes import Generator, User, read_class, read_user
 from fairlead_sim.workloads.generating.table import Table, text_item
-from fairlead_sim.workloads.loading import AUTO, FORMATS, load_jobs
+from fairlead_sim.workloads.loading import AUTO, FORMATS
+from fairlead_sim.workloads.loading import load as load_trace
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.nodes import parse_nodes
 from fairlead_sim.workloads.swim_model import SwimModel
 from fairlead_sim.workloads.traces import TraceOptions
-from fairlead_sim.workloads.workload import Job, Selection, WorkloadError
+from fairlead_sim.workloads.workload import Job, Selection, Work, WorkloadError
 
 SCHEMA: Final = Path(__file__).parent / "data" / "scenario.schema.json"
 """The keys and their values as JSON Schema, for editors."""
@@ -52,8 +53,19 @@ class TraceSource:
 
     def jobs(self, seed: int) -> list[Job]:
         """The jobs, by arrival; a trace that is not divided is the same under every seed."""
-        jobs = load_jobs(self.path, format=self.format, selection=self.selection, options=self.options)
-        return divide(jobs, self.divisor, seed=seed)
+        return self.work(seed).jobs
+
+    def work(self, seed: int) -> Work:
+        """The jobs, and what was left out of the trace."""
+        loaded = load_trace(self.path, format=self.format, selection=self.selection, options=self.options)
+        jobs = divide(loaded.jobs, self.divisor, seed=seed)
+        remarks = loaded.remarks(self.options)
+        if len(jobs) < len(loaded.jobs):
+            left = len(loaded.jobs) - len(jobs)
+            remarks.append(
+                f"{left:,} of {len(loaded.jobs):,} jobs left out: none of their tasks is left when divided by {self.divisor}"
+            )
+        return Work(jobs, tuple(remarks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

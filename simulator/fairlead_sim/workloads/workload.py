@@ -61,6 +61,16 @@ class Job:
         return [tuple(bundle for bundle in self.bundles if bundle.stage == number) for number in numbers]
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Jobs that are to be run, and what is to be told of where they come from."""
+
+    jobs: list[Job]
+    """By arrival."""
+    remarks: tuple[str, ...] = ()
+    """What was left out or assumed, a line each."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Which part of a trace to take."""
