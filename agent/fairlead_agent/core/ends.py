@@ -21,6 +21,10 @@ class _End:
     message: str = ""
 
 
+_WELL = _End(TaskState.FINISHED, Reason.NONE)
+"""How nearly all end."""
+
+
 def end_exited(step: Step, task: LiveTask, event: ProcessExited) -> None:
     """The process of a live task is gone."""
     end = _end_of(task, event)
@@ -32,7 +36,7 @@ def end_exited(step: Step, task: LiveTask, event: ProcessExited) -> None:
         signal=event.signal,
         usage=event.usage,
     )
-    step.do(ForgetProcess(key=task.key))
+    step.do(ForgetProcess(key=event.key))
 
 
 def end_start_failed(step: Step, task: LiveTask, event: ProcessStartFailed) -> None:
@@ -67,8 +71,13 @@ def _end(
     usage: TaskUsage | None = None,
 ) -> None:
     state, key = step.state, task.key
-    for due in (Due.ESCALATE, Due.RUNTIME, Due.SLOW_START):
-        state.deadlines.cancel(due, key)
+    # Of these three, only what was begun can be set.
+    if task.kill is not None:
+        state.deadlines.cancel(Due.ESCALATE, key)
+    if task.spec.max_runtime_ms:
+        state.deadlines.cancel(Due.RUNTIME, key)
+    if task.latest is None:
+        state.deadlines.cancel(Due.SLOW_START, key)
     state.cpu_time_ms.pop(key, None)
     del state.live[key]
     move(
@@ -99,7 +108,7 @@ def _end_of(task: LiveTask, event: ProcessExited) -> _End:
     if event.signal is not None:
         return _End(TaskState.FAILED, Reason.SIGNALED, event.message or f"ended by signal {event.signal}")
     if event.exit_code == 0:
-        return _End(TaskState.FINISHED, Reason.NONE, event.message)
+        return _End(TaskState.FINISHED, Reason.NONE, event.message) if event.message else _WELL
     return _End(TaskState.FAILED, Reason.EXITED, event.message or f"exit code {event.exit_code}")
 
 

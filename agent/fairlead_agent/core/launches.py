@@ -22,13 +22,14 @@ from fairlead_proto.tasks import TaskSpec
 def launch(step: Step, event: LaunchRequested) -> None:
     """Start each task that was never heard of; report each that was."""
     for order in event.orders:
-        if repeat_known(step, order.key):
+        key = (order.framework_id, order.spec.task_id)
+        if repeat_known(step, key):
             continue
         if step.state.leave is not None:
             message = f"the agent is leaving: {step.state.leave.reason}"
-            report_first(step, order.key, TaskState.DROPPED, Reason.AGENT_REMOVED, message)
+            report_first(step, key, TaskState.DROPPED, Reason.AGENT_REMOVED, message)
             continue
-        _take(step, order)
+        _take(step, key, order)
 
 
 def refuse_unreadable(step: Step, event: LaunchUnreadable) -> None:
@@ -42,7 +43,7 @@ def repeat_known(step: Step, key: TaskKey) -> bool:
     """Report the current state of ``key`` again; False if the key is unknown."""
     final = step.state.over.get(key)
     if final is not None:
-        repeat(step, final)
+        repeat(step, key, final)
         return True
     task = step.state.live.get(key)
     if task is None:
@@ -50,23 +51,21 @@ def repeat_known(step: Step, key: TaskKey) -> bool:
     if task.latest is None:
         confirm_slow_start(step, task)
     else:
-        repeat(step, task.latest)
+        repeat(step, key, task.latest)
     return True
 
 
-def _take(step: Step, order: LaunchOrder) -> None:
-    state = step.state
-    kept = replace(order.spec, environment={}) if order.spec.environment else order.spec
-    task = LiveTask(framework_id=order.framework_id, role=order.role, spec=kept, launched_ms=step.now_ms)
-    state.live[order.key] = task
-    step.write(
-        TaskLaunched(framework_id=order.framework_id, role=order.role, spec=kept, launched_ms=step.now_ms)
-    )
-    state.deadlines.set(Due.SLOW_START, step.now_ms + limits.SLOW_START_MS, order.key)
+def _take(step: Step, key: TaskKey, order: LaunchOrder) -> None:
+    state, now_ms, spec = step.state, step.now_ms, order.spec
+    kept = replace(spec, environment={}) if spec.environment else spec
+    task = LiveTask(key=key, role=order.role, spec=kept, launched_ms=now_ms)
+    state.live[key] = task
+    step.write(TaskLaunched(framework_id=order.framework_id, role=order.role, spec=kept, launched_ms=now_ms))
+    state.deadlines.set(Due.SLOW_START, now_ms + limits.SLOW_START_MS, key)
     if state.is_executor_connected:
-        order_process(step, task, order.spec)
+        order_process(step, task, spec)
     else:
-        state.unordered[order.key] = order.spec
+        state.unordered[key] = spec
 
 
 def order_process(step: Step, task: LiveTask, spec: TaskSpec) -> None:

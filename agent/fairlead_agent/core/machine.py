@@ -1,7 +1,8 @@
 """The agent's state machine: one verb, ``step``."""
 
+from collections.abc import Callable, Mapping
 from enum import Enum, unique
-from typing import assert_never
+from typing import Any, Final, assert_never
 
 from fairlead_agent.core.actions import Action
 from fairlead_agent.core.deadlines import Due
@@ -15,7 +16,6 @@ from fairlead_agent.core.events import (
     LaunchRequested,
     LaunchUnreadable,
     LeaveRequested,
-    MasterOrder,
     ProcessExited,
     ProcessStarted,
     ProcessStartFailed,
@@ -68,8 +68,8 @@ class AgentMachine:
 
     def __init__(self, settings: AgentSettings, state: AgentState) -> None:
         """Begin with a new state or a restored one; ``state`` belongs to the machine from here on."""
-        self._settings = settings
         self._state = state
+        self._step = Step(settings=settings, state=state)
 
     @property
     def state(self) -> AgentState:
@@ -83,10 +83,15 @@ class AgentMachine:
             event: what has happened.
             now_ms: milliseconds since 1970, never smaller than in an earlier step.
         """
-        step = Step(settings=self._settings, state=self._state, now_ms=now_ms)
-        _take(step, event)
-        leave = self._state.leave
-        if leave is not None and not self._state.live:
+        step = self._step
+        step.now_ms = now_ms
+        take = _TAKERS.get(type(event))
+        if take is not None:
+            take(step, event)
+        else:
+            _take_order(step, event)
+        state = self._state
+        if state.leave is not None and not state.live:
             finish_leave(step)
         return step.finish()
 
@@ -108,69 +113,23 @@ class AgentMachine:
         return SandboxState.COLLECTED if key in state.over else SandboxState.UNKNOWN
 
 
-def _take(step: Step, event: Event) -> None:
-    match event:
-        case Tick():
-            _take_deadlines(step)
-        # Those of every task come first, as cases are tried in their order.
-        case ProcessStarted():
-            start_process(step, event)
-        case ProcessExited() | ProcessStartFailed():
-            end_process(step, event)
-        case (
-            Registered()
-            | LaunchRequested()
-            | LaunchUnreadable()
-            | KillRequested()
-            | StatusesAcknowledged()
-            | ShutdownRequested()
-        ):
-            if obeys(step, event.epoch):
-                _take_order(step, event)
-        case SessionOpened():
-            open_session(step)
-        case SessionClosed():
-            close_session(step)
-        case RegistrationRefused():
-            # Not subject to the epoch: a master that knows itself to be old says so by this.
-            refuse(step, event)
-        case ExecutorConnected():
-            connect_executor(step, event)
-        case ExecutorLost():
-            lose_executor(step)
-        case UsageMeasured():
-            take_usage(step, event)
-        case AgentStarted():
-            _start(step, event)
-        case SandboxesFound():
-            find_sandboxes(step, event)
-        case DiskMeasured():
-            measure_disk(step, event)
-        case LeaveRequested():
-            begin_leave(
-                step, is_stopping_tasks=event.is_stopping_tasks, is_refused=False, reason=event.reason
-            )
-        case _:
-            assert_never(event)
+def _take_order(step: Step, event: Any) -> None:
+    """An order of a master, if it is one to obey."""
+    if event.epoch == step.state.epoch or obeys(step, event.epoch):
+        _OBEYERS[type(event)](step, event)
 
 
-def _take_order(step: Step, event: MasterOrder) -> None:
-    match event:
-        case Registered():
-            register(step, event)
-        case LaunchRequested():
-            launch(step, event)
-        case LaunchUnreadable():
-            refuse_unreadable(step, event)
-        case KillRequested():
-            kill(step, event)
-        case StatusesAcknowledged():
-            for key, sequence in event.items:
-                acknowledge(step, key, sequence)
-        case ShutdownRequested():
-            begin_leave(step, is_stopping_tasks=True, is_refused=True, reason=event.reason)
-        case _:
-            assert_never(event)
+def _acknowledge_all(step: Step, event: StatusesAcknowledged) -> None:
+    for key, sequence in event.items:
+        acknowledge(step, key, sequence)
+
+
+def _shut_down(step: Step, event: ShutdownRequested) -> None:
+    begin_leave(step, is_stopping_tasks=True, is_refused=True, reason=event.reason)
+
+
+def _leave(step: Step, event: LeaveRequested) -> None:
+    begin_leave(step, is_stopping_tasks=event.is_stopping_tasks, is_refused=False, reason=event.reason)
 
 
 def _start(step: Step, event: AgentStarted) -> None:
@@ -183,7 +142,7 @@ def _start(step: Step, event: AgentStarted) -> None:
         end_all_lost(step)
 
 
-def _take_deadlines(step: Step) -> None:
+def _take_deadlines(step: Step, _event: Tick) -> None:
     state = step.state
     while (name := state.deadlines.pop_due(step.now_ms)) is not None:
         due, key = name
@@ -213,3 +172,35 @@ def _take_task_deadline(step: Step, due: Due, key: TaskKey) -> None:
             confirm_slow_start(step, step.state.live[key])
         case _:
             repeat_due(step, key)
+
+
+_Take = Callable[[Step, Any], None]
+
+_OBEYERS: Final[Mapping[type, _Take]] = {
+    Registered: register,
+    LaunchRequested: launch,
+    LaunchUnreadable: refuse_unreadable,
+    KillRequested: kill,
+    StatusesAcknowledged: _acknowledge_all,
+    ShutdownRequested: _shut_down,
+}
+"""Orders of a master, which are taken from one of the newest epoch only."""
+
+_TAKERS: Final[Mapping[type, _Take]] = {
+    Tick: _take_deadlines,
+    ProcessStarted: start_process,
+    ProcessExited: end_process,
+    ProcessStartFailed: end_process,
+    SessionOpened: open_session,
+    SessionClosed: close_session,
+    # Not subject to the epoch: a master that knows itself to be old says so by this.
+    RegistrationRefused: refuse,
+    ExecutorConnected: connect_executor,
+    ExecutorLost: lose_executor,
+    UsageMeasured: take_usage,
+    AgentStarted: _start,
+    SandboxesFound: find_sandboxes,
+    DiskMeasured: measure_disk,
+    LeaveRequested: _leave,
+}
+"""All other events."""

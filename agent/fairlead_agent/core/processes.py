@@ -7,7 +7,13 @@ kept is reported, and a task that it does not know is over.
 from fairlead_agent.core.actions import ForgetProcess, KillProcess, StartExecutor, TerminateProcess
 from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.ends import end_exited, end_start_failed, end_unseen
-from fairlead_agent.core.events import ExecutorConnected, ProcessExited, ProcessStarted, ProcessStartFailed
+from fairlead_agent.core.events import (
+    ExecutorConnected,
+    ExecutorLost,
+    ProcessExited,
+    ProcessStarted,
+    ProcessStartFailed,
+)
 from fairlead_agent.core.kills import resume_kill
 from fairlead_agent.core.launches import order_process
 from fairlead_agent.core.state import LiveTask
@@ -56,7 +62,7 @@ def _end_unknown(step: Step, task: LiveTask, *, is_first: bool) -> None:
         end_unseen(step, task, state=TaskState.LOST, reason=Reason.EXECUTOR_FAILED, message=message)
 
 
-def lose_executor(step: Step) -> None:
+def lose_executor(step: Step, _event: ExecutorLost) -> None:
     """The executor is gone. Its tasks wait for what the next one has found out about them."""
     step.state.is_executor_connected = False
     step.state.deadlines.cancel(Due.USAGE)
@@ -70,7 +76,7 @@ def start_process(step: Step, event: ProcessStarted) -> None:
         # Its end was reported already, so nobody counts its resources any more.
         step.do(KillProcess(key=event.key))
         return
-    step.state.deadlines.cancel(Due.SLOW_START, task.key)
+    step.state.deadlines.cancel(Due.SLOW_START, event.key)
     if task.state is TaskState.STARTING:
         move(step, task, TaskState.RUNNING)
     if task.spec.max_runtime_ms and task.state is TaskState.RUNNING:

@@ -7,13 +7,19 @@ highest epoch seen is written to disk before anything that the master of that ep
 from fairlead_agent.core import limits
 from fairlead_agent.core.actions import CloseSession, ConfirmSession, LeaveCluster, SendRegistration
 from fairlead_agent.core.deadlines import Due
-from fairlead_agent.core.events import RefusalCode, Registered, RegistrationRefused
+from fairlead_agent.core.events import (
+    RefusalCode,
+    Registered,
+    RegistrationRefused,
+    SessionClosed,
+    SessionOpened,
+)
 from fairlead_agent.core.statuses import schedule_resend
 from fairlead_agent.core.step import Step
 from fairlead_proto.tasks import RunningTask
 
 
-def open_session(step: Step) -> None:
+def open_session(step: Step, _event: SessionOpened) -> None:
     """Register on a new stream, with everything a master that knows nothing needs."""
     state, settings = step.state, step.settings
     state.is_session_open = True
@@ -44,7 +50,7 @@ def open_session(step: Step) -> None:
     )
 
 
-def close_session(step: Step) -> None:
+def close_session(step: Step, _event: SessionClosed) -> None:
     """The stream is gone: what is unacknowledged waits for the next registration."""
     state = step.state
     state.is_session_open = state.is_registered = False

@@ -37,7 +37,7 @@ def restore(records: Iterable[Record], settings: AgentSettings) -> AgentState:
                 state.incarnation, state.epoch = record.incarnation, record.epoch
             case TaskLaunched():
                 task = LiveTask(
-                    framework_id=record.framework_id,
+                    key=(record.framework_id, record.spec.task_id),
                     role=record.role,
                     spec=record.spec,
                     launched_ms=record.launched_ms,

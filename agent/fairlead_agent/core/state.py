@@ -40,7 +40,8 @@ class Kill:
 class LiveTask:
     """A task this agent has taken and that is not over."""
 
-    framework_id: FrameworkId
+    key: TaskKey
+    """Its name in the whole cluster."""
     role: str
     spec: TaskSpec
     """Without its environment."""
@@ -62,9 +63,9 @@ class LiveTask:
         return self.latest.sequence if self.latest else 0
 
     @property
-    def key(self) -> TaskKey:
-        """The task's name in the whole cluster."""
-        return self.framework_id, self.spec.task_id
+    def framework_id(self) -> FrameworkId:
+        """Whose it is."""
+        return self.key[0]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from fairlead_agent.core.records import StatusesAccepted, StatusMade
 from fairlead_agent.core.state import AgentState, LiveTask, Outbox
 from fairlead_agent.core.step import Step
 from fairlead_proto.ids import TaskKey
-from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
+from fairlead_proto.task_state import TERMINAL, Reason, TaskState, can_move
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 
 
@@ -31,13 +31,14 @@ def move(
     Raises:
         AssertionError: the table does not allow the move.
     """
-    assert can_move(task.state, state), f"task {task.key}: {task.state} -> {state}"
+    key, latest = task.key, task.latest
+    assert can_move(task.state, state), f"task {key}: {task.state} -> {state}"
     task.state = state
     status = TaskStatus(
-        framework_id=task.framework_id,
-        task_id=task.spec.task_id,
+        framework_id=key[0],
+        task_id=key[1],
         agent_id=step.state.agent_id,
-        sequence=task.sequence + 1,
+        sequence=1 if latest is None else latest.sequence + 1,
         state=state,
         reason=reason,
         message=message,
@@ -47,7 +48,7 @@ def move(
         usage=usage,
     )
     task.latest = status
-    _report(step, status)
+    _report(step, key, status)
 
 
 def report_unmoved(step: Step, task: LiveTask) -> None:
@@ -71,29 +72,31 @@ def report_first(
         message=message,
         timestamp_ms=step.now_ms,
     )
-    _report(step, status)
+    _report(step, key, status)
     return status
 
 
-def _report(step: Step, status: TaskStatus) -> None:
-    """Write ``status`` down, keep it until acknowledged, and send it."""
-    if is_terminal(status.state):
-        step.state.over[status.key] = status
+def _report(step: Step, key: TaskKey, status: TaskStatus) -> None:
+    """Write ``status`` of the task ``key`` down, keep it until acknowledged, and send it."""
+    state = step.state
+    if status.state in TERMINAL:
+        state.over[key] = status
     step.write(StatusMade(status=status))
-    outbox = step.state.outboxes.get(status.key)
+    outbox = state.outboxes.get(key)
     if outbox is None:
-        outbox = step.state.outboxes[status.key] = Outbox()
-    outbox.statuses.append(status)
-    _send(step, status.key, outbox, (status,))
+        outbox = state.outboxes[key] = Outbox(statuses=[status])
+    else:
+        outbox.statuses.append(status)
+    _send(step, key, outbox, (status,))
 
 
-def repeat(step: Step, status: TaskStatus) -> None:
-    """Send a status again although the master may have acknowledged it: it asks as if it had not."""
-    outbox = step.state.outboxes.get(status.key)
+def repeat(step: Step, key: TaskKey, status: TaskStatus) -> None:
+    """Send a status of ``key`` again although the master may have acknowledged it: it asks as if it had not."""
+    outbox = step.state.outboxes.get(key)
     if outbox is None:
         # Not written down: should the agent restart before the answer, the master will ask again.
-        outbox = step.state.outboxes[status.key] = Outbox(statuses=[status])
-    _send(step, status.key, outbox, tuple(outbox.statuses))
+        outbox = step.state.outboxes[key] = Outbox(statuses=[status])
+    _send(step, key, outbox, tuple(outbox.statuses))
 
 
 def repeat_due(step: Step, key: TaskKey) -> None:
@@ -127,15 +130,17 @@ def acknowledge(step: Step, key: TaskKey, sequence: int) -> None:
     outbox = state.outboxes.get(key)
     if outbox is None or outbox.statuses[0].sequence > sequence:
         return
+    latest = outbox.statuses[-1].sequence
+    if sequence < latest:
+        outbox.statuses = [status for status in outbox.statuses if status.sequence > sequence]
+        step.write(StatusesAccepted(key=key, sequence=sequence))
+        return
     # A number beyond what was made covers what was made, and nothing that comes after.
-    sequence = min(sequence, outbox.statuses[-1].sequence)
-    outbox.statuses = [status for status in outbox.statuses if status.sequence > sequence]
-    step.write(StatusesAccepted(key=key, sequence=sequence))
-    if not outbox.statuses:
-        del state.outboxes[key]
-        state.deadlines.cancel(Due.RESEND, key)
-        if key in state.over:
-            remember(state, key, step.settings.history_count_max)
+    step.write(StatusesAccepted(key=key, sequence=latest))
+    del state.outboxes[key]
+    state.deadlines.cancel(Due.RESEND, key)
+    if key in state.over:
+        remember(state, key, step.settings.history_count_max)
 
 
 def remember(state: AgentState, key: TaskKey, history_count_max: int) -> None:

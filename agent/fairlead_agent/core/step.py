@@ -10,11 +10,15 @@ from fairlead_proto.tasks import TaskStatus
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """Collects the outcome of one event. Made by the machine for each step and dropped after it."""
+    """Collects the outcome of one event.
+
+    A machine has one and uses it for each of its steps: ``finish`` leaves it empty. Most events lead to one or two of these
+    things, and to make all anew for each would cost as much as what follows from it.
+    """
 
     settings: AgentSettings
     state: AgentState
-    now_ms: int
+    now_ms: int = 0
     records: list[Record] = field(default_factory=list)
     is_identity_new: bool = False
     actions: list[Action] = field(default_factory=list)
@@ -38,21 +42,26 @@ class Step:
         self.endings.append(action)
 
     def finish(self) -> list[Action]:
-        """Give the actions of the step.
+        """Give the actions of the step, and be ready for the next one.
 
         The records come first: a status that is sent, or a process that is started, before it is written down could be
         contradicted by the agent's next life. Statuses come after the other actions, in one message, so that a start
         is not held up by encoding them.
         """
-        actions: list[Action] = []
+        actions, self.actions = self.actions, []
         if self.is_identity_new:
             self.records.insert(0, identity_of(self.state))
         if self.records:
-            actions.append(Checkpoint(records=tuple(self.records), is_durable=self.is_identity_new))
-        actions += self.actions
+            actions.insert(0, Checkpoint(records=tuple(self.records), is_durable=self.is_identity_new))
+            self.records = []
+            self.is_identity_new = False
         if self.statuses:
             actions.append(SendStatuses(statuses=tuple(self.statuses)))
-        return actions + self.endings
+            self.statuses = []
+        if self.endings:
+            actions += self.endings
+            self.endings = []
+        return actions
 
 
 def identity_of(state: AgentState) -> IdentityTaken:
