@@ -119,7 +119,7 @@ def _fill_message(
                 convert.fill_task(launch.task, task, kinds)
         case actions.AcknowledgeStatuses():
             items = message.acknowledge.items
-            for framework_id, task_id, sequence in action.items:
+            for (framework_id, task_id), sequence in action.items:
                 item = items.add()
                 item.framework_id = framework_id
                 item.task_id = task_id

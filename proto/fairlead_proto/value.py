@@ -12,9 +12,16 @@ from typing import TypeVar, dataclass_transform
 _T = TypeVar("_T")
 
 _make: Callable[[type], type] = dataclass(slots=True, kw_only=True, unsafe_hash=True)
+_make_short: Callable[[type], type] = dataclass(slots=True, unsafe_hash=True)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def value(cls: type[_T]) -> type[_T]:
     """A slotted, keyword-only dataclass, compared and hashed by its fields, which nobody changes."""
     return _make(cls)
+
+
+@dataclass_transform(frozen_default=True)
+def short_value(cls: type[_T]) -> type[_T]:
+    """The same with fields that may be given by position: for two or three whose order is plain."""
+    return _make_short(cls)

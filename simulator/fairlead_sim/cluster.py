@@ -200,10 +200,9 @@ def order_of(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_
                 epoch=epoch, agent_id=action.agent_id, heartbeat_interval_ms=settings.heartbeat_interval_ms
             )
         case actions.LaunchTasks():
-            orders = tuple(
-                to_agent.LaunchOrder(action.framework_id, action.role, spec) for spec in action.tasks
-            )
-            return to_agent.LaunchRequested(epoch=epoch, orders=orders)
+            framework_id, role = action.framework_id, action.role
+            orders = [to_agent.LaunchOrder(framework_id, role, spec) for spec in action.tasks]
+            return to_agent.LaunchRequested(epoch=epoch, orders=tuple(orders))
         case actions.KillTask():
             order = to_agent.KillOrder(
                 key=(action.framework_id, action.task_id),
@@ -212,10 +211,7 @@ def order_of(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_
             )
             return to_agent.KillRequested(epoch=epoch, orders=(order,))
         case actions.AcknowledgeStatuses():
-            items = tuple(
-                ((framework_id, task_id), sequence) for framework_id, task_id, sequence in action.items
-            )
-            return to_agent.StatusesAcknowledged(epoch=epoch, items=items)
+            return to_agent.StatusesAcknowledged(epoch=epoch, items=action.items)
         case actions.EndAgentSession():
             code = to_agent.RefusalCode[action.code.name]
             return to_agent.RegistrationRefused(epoch=epoch, code=code, detail=action.detail)

@@ -43,7 +43,7 @@ def an_answer(request_id: int) -> actions.AnswerAccept:
 
 
 def an_acknowledgement(task_id: str) -> actions.AcknowledgeStatuses:
-    return actions.AcknowledgeStatuses(session=SESSION, items=((FrameworkId("f1"), TaskId(task_id), 2),))
+    return actions.AcknowledgeStatuses(session=SESSION, items=(((FrameworkId("f1"), TaskId(task_id)), 2),))
 
 
 def a_launch(task_id: str, environment_bytes: int = 0) -> actions.LaunchTasks:

@@ -6,7 +6,7 @@ from enum import Enum, unique
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec, TaskUsage
-from fairlead_proto.value import value
+from fairlead_proto.value import short_value, value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class RegistrationRefused:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@short_value
 class LaunchOrder:
     """One task to start, environment included."""
 

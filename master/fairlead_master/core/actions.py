@@ -5,15 +5,14 @@ it leaves the process: an id a peer has been told must survive the master.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, unique
 
 from fairlead_master.allocation.api import Weight
-from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec, TaskStatus
-from fairlead_proto.value import value
+from fairlead_proto.value import short_value, value
 
 
 @unique
@@ -98,7 +97,7 @@ class AnswerCall:
     infeasible: tuple[InfeasibleClass, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@short_value
 class LaunchAnswer:
     """What became of one task of an accept; ``rejection`` None means launched."""
 
@@ -218,10 +217,10 @@ class KillTask:
 
 @value
 class AcknowledgeStatuses:
-    """Tell an agent which statuses need not be sent again: (framework, task, sequence)."""
+    """Tell an agent which statuses need not be sent again: of each task, those up to the number."""
 
     session: int
-    items: tuple[tuple[FrameworkId, TaskId, int], ...]
+    items: tuple[tuple[TaskKey, int], ...]
 
 
 @value

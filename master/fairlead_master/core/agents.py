@@ -120,8 +120,7 @@ def _open_session(master: Master, agent: Agent, event: AgentConnected, now_ms: i
     master.agents_away.pop(agent.agent_id, None)
     master.recovering.pop(agent.agent_id, None)
     master.agent_by_session[event.session] = agent
-    master.agents_heard[agent.agent_id] = now_ms
-    master.agents_heard.move_to_end(agent.agent_id)
+    master.hear(agent, now_ms)
     master.allocator.update_agent(agent.agent_id, agent.total, agent.attributes)
     if not agent.is_charged:
         agent.is_charged = True
@@ -276,18 +275,11 @@ def agent_beat(master: Master, event: AgentBeat, now_ms: int) -> None:
     agent = master.agent_by_session.get(event.session)
     if agent is None:
         return
+    master.hear(agent, now_ms)
     agent.used = event.used
     measurements.beat(master, agent, event.tasks, now_ms)
     if agent.state is AgentState.OVERCOMMITTED:
         _judge_capacity(master, agent)
-
-
-def heard(master: Master, session: int, now_ms: int) -> None:
-    """Any message of an agent shows that it is alive."""
-    agent = master.agent_by_session.get(session)
-    if agent is not None:
-        master.agents_heard[agent.agent_id] = now_ms
-        master.agents_heard.move_to_end(agent.agent_id)
 
 
 def agent_disconnected(master: Master, event: AgentDisconnected, now_ms: int) -> None:
@@ -317,7 +309,8 @@ def _go_away(master: Master, agent: Agent, state: AgentState, deadline_ms: int) 
 
 def end_overdue(master: Master, now_ms: int) -> None:
     """Close silent sessions, give up disconnected agents, forget unreachable ones, end the recovery."""
-    for agent_id, heard_ms in list(master.agents_heard.items()):
+    while master.agents_heard:
+        agent_id, heard_ms = next(iter(master.agents_heard.items()))
         if heard_ms + master.settings.agent_silence_ms > now_ms:
             break
         agent = master.agents[agent_id]

@@ -4,7 +4,7 @@
 an argument; what must happen later is a deadline in the state, and ``next_deadline_ms`` says when to send ``Ticked``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,27 +16,6 @@ from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import Agent, AgentState, Framework, Master
 from fairlead_proto.ids import Role
 from fairlead_proto.resources import ResourceKinds
-
-_HANDLERS: Mapping[type, Callable[[Master, Any, int], None]] = {
-    events.FrameworkConnected: frameworks.framework_connected,
-    events.FrameworkDisconnected: frameworks.framework_disconnected,
-    events.DemandSet: frameworks.demand_set,
-    events.OfferAccepted: offers.offer_accepted,
-    events.OffersDeclined: offers.offers_declined,
-    events.KillAsked: frameworks.kill_asked,
-    events.StatusesAcknowledged: tasks.statuses_acknowledged,
-    events.ReconcileAsked: reconcile.reconcile_asked,
-    events.TeardownAsked: frameworks.teardown_asked,
-    events.AgentConnected: agents.agent_connected,
-    events.AgentDisconnected: agents.agent_disconnected,
-    events.StatusesReported: tasks.statuses_reported,
-    events.AgentBeat: agents.agent_beat,
-    events.OperatorKillAsked: operations.operator_kill_asked,
-    events.OperatorTeardownAsked: operations.operator_teardown_asked,
-    events.WeightSet: operations.weight_set,
-    events.PolicySet: operations.policy_set,
-}
-_FROM_AGENTS = (events.StatusesReported, events.AgentBeat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +48,22 @@ class Machine:
         master = self.master
         if master.allocator.watches_time:
             master.allocator.advance(now_ms)
-        if isinstance(event, events.Ticked):
-            _tick(master, now_ms)
-        else:
-            if isinstance(event, _FROM_AGENTS):
-                agents.heard(master, event.session, now_ms)
-            _HANDLERS[type(event)](master, event, now_ms)
+        _HANDLERS[type(event)](master, event, now_ms)
         out, master.out = master.out, []
         return out
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """When the next ``Ticked`` is due; not before ``now_ms``. None: only an event can change anything."""
-        deadlines = [deadline for deadline in _deadlines(self.master, now_ms) if deadline is not None]
+        cycle_ms = offers.next_cycle_ms(self.master, now_ms)
+        if cycle_ms is not None and cycle_ms <= now_ms:
+            return now_ms  # Nothing can be due before.
+        deadlines = _deadlines(self.master)
+        if cycle_ms is not None:
+            deadlines.append(cycle_ms)
         return max(now_ms, min(deadlines)) if deadlines else None
 
 
-def _tick(master: Master, now_ms: int) -> None:
+def _tick(master: Master, _event: events.Ticked, now_ms: int) -> None:
     offers.expire(master, now_ms)
     tasks.end_overdue(master, now_ms)
     agents.end_overdue(master, now_ms)
@@ -97,24 +76,25 @@ def _tick(master: Master, now_ms: int) -> None:
         offers.run_cycle(master, now_ms)
 
 
-def _deadlines(master: Master, now_ms: int) -> Iterable[int | None]:
-    """The earliest deadline of each kind. All lists are ordered, or short: those of peers that are away."""
-    yield offers.next_cycle_ms(master, now_ms)
-    yield master.recovery_until_ms
-    if master.recovery_until_ms is None:
-        yield master.allocator.next_deadline_ms()
-    for offer in master.offers.values():
-        yield offer.expires_ms
-        break
-    for deadlines in (master.staging, master.killing):
-        for deadline_ms in deadlines.values():
-            yield deadline_ms
-            break
-    for heard_ms in master.agents_heard.values():
-        yield heard_ms + master.settings.agent_silence_ms
-        break
-    yield from (agent.deadline_ms for agent in master.agents_away.values())
-    yield from (framework.away_until_ms for framework in master.frameworks_away.values())
+def _deadlines(master: Master) -> list[int]:
+    """The earliest deadline of each kind but cycles. All are kept in order, or few: those of peers that are away."""
+    deadlines: list[int] = []
+    first_ms = master.recovery_until_ms
+    if first_ms is None:
+        first_ms = master.allocator.next_deadline_ms()
+    if first_ms is not None:
+        deadlines.append(first_ms)
+    if master.offers:
+        deadlines.append(next(iter(master.offers.values())).expires_ms)
+    if master.staging:
+        deadlines.append(next(iter(master.staging.values())))
+    if master.killing:
+        deadlines.append(next(iter(master.killing.values())))
+    if master.agents_heard:
+        deadlines.append(next(iter(master.agents_heard.values())) + master.settings.agent_silence_ms)
+    away = [agent.deadline_ms for agent in master.agents_away.values()]
+    away += [framework.away_until_ms for framework in master.frameworks_away.values()]
+    return deadlines + [deadline_ms for deadline_ms in away if deadline_ms is not None]
 
 
 def _recover(master: Master, remembered: Remembered, now_ms: int) -> None:
@@ -159,3 +139,25 @@ def _recover_agent(master: Master, known: StoreAgent, now_ms: int) -> None:
     master.allocator.add_agent(known.agent_id, known.total, attributes)
     if not known.is_away:
         master.recovering[known.agent_id] = None
+
+
+_HANDLERS: Mapping[type, Callable[[Master, Any, int], None]] = {
+    events.FrameworkConnected: frameworks.framework_connected,
+    events.FrameworkDisconnected: frameworks.framework_disconnected,
+    events.DemandSet: frameworks.demand_set,
+    events.OfferAccepted: offers.offer_accepted,
+    events.OffersDeclined: offers.offers_declined,
+    events.KillAsked: frameworks.kill_asked,
+    events.StatusesAcknowledged: tasks.statuses_acknowledged,
+    events.ReconcileAsked: reconcile.reconcile_asked,
+    events.TeardownAsked: frameworks.teardown_asked,
+    events.AgentConnected: agents.agent_connected,
+    events.AgentDisconnected: agents.agent_disconnected,
+    events.StatusesReported: tasks.statuses_reported,
+    events.AgentBeat: agents.agent_beat,
+    events.OperatorKillAsked: operations.operator_kill_asked,
+    events.OperatorTeardownAsked: operations.operator_teardown_asked,
+    events.WeightSet: operations.weight_set,
+    events.PolicySet: operations.policy_set,
+    events.Ticked: _tick,
+}

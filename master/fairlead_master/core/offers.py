@@ -113,7 +113,7 @@ def rescind(master: Master, offers: list[Offer], reason: str) -> None:
 
 def expire(master: Master, now_ms: int) -> None:
     """End the offers whose lease is over. All leases are equally long, so the oldest end first."""
-    due = []
+    due: list[Offer] = []
     hoarders: dict[FrameworkId, Framework] = {}
     for offer in master.offers.values():
         if offer.expires_ms > now_ms:
@@ -121,6 +121,8 @@ def expire(master: Master, now_ms: int) -> None:
         due.append(offer)
         offer.framework.offers_expired += 1
         hoarders[offer.framework.framework_id] = offer.framework
+    if not due:
+        return
     rescind(master, due, LEASE_ENDED)
     for framework in hoarders.values():
         framework.unanswered += 1

@@ -246,6 +246,11 @@ class Master:
         self.version += 1
         self.changes.append((self.version, kind, identity, what))
 
+    def hear(self, agent: Agent, now_ms: int) -> None:
+        """A connected agent said something, so it is alive."""
+        self.agents_heard[agent.agent_id] = now_ms
+        self.agents_heard.move_to_end(agent.agent_id)
+
     def has_room_for_weight(self, role: Role) -> bool:
         """Whether the role's weight can be kept: it has one already, or there are not too many."""
         return role in self.weights or len(self.weights) < WEIGHTS_MAX
@@ -253,8 +258,11 @@ class Master:
     def find_task(self, key: TaskKey) -> Task | None:
         """A live task, else one of the remembered finished ones."""
         framework = self.frameworks.get(key[0])
-        task = framework.tasks.get(key[1]) if framework is not None else None
-        return task if task is not None else self.finished.get(key)
+        if framework is not None:
+            task = framework.tasks.get(key[1])
+            if task is not None:
+                return task
+        return self.finished.get(key)
 
 
 def _base_36(number: int) -> str:

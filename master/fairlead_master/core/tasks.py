@@ -11,9 +11,9 @@ from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import AcknowledgeStatuses, ForwardStatuses, KillTask
 from fairlead_master.core.events import StatusesAcknowledged, StatusesReported
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Task
-from fairlead_proto.ids import FrameworkId, TaskId, TaskKey
+from fairlead_proto.ids import FrameworkId, TaskKey
 from fairlead_proto.resources import Vector
-from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
+from fairlead_proto.task_state import TERMINAL, Reason, TaskState, can_move, is_terminal
 from fairlead_proto.tasks import TaskStatus
 
 _COMMAND_WORDS_KEPT = 16
@@ -31,22 +31,24 @@ def statuses_reported(master: Master, event: StatusesReported, now_ms: int) -> N
     """Take reports of an agent, in order."""
     agent = master.agent_by_session.get(event.session)
     if agent is not None:
+        master.hear(agent, now_ms)
         take_reports(master, agent, event.statuses, now_ms)
 
 
 def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], now_ms: int) -> None:
     """Move tasks as their agent says, forward what is news, acknowledge what nobody waits for."""
     forwards: dict[FrameworkId, list[TaskStatus]] = {}
-    acknowledged: list[tuple[FrameworkId, TaskId, int]] = []
+    acknowledged: list[tuple[TaskKey, int]] = []
     for status in statuses:
-        framework = master.frameworks.get(status.framework_id)
-        task = master.find_task(status.key)
+        key = status.key
+        framework = master.frameworks.get(key[0])
+        task = master.find_task(key)
         # Each task has one owner, and only the owner is believed.
         is_foreign = task is not None and task.agent_id != agent.agent_id
         if framework is None or is_foreign:
             if not is_terminal(status.state):
                 reason = Reason.UNKNOWN_TASK if is_foreign else Reason.FRAMEWORK_REMOVED
-                _kill_on(master, agent, status.key, reason)
+                _kill_on(master, agent, key, reason)
             is_news = False
         elif task is None:
             task = _take_unknown(master, agent, framework, status, now_ms)
@@ -60,9 +62,9 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
             or (task is not None and status.sequence <= task.acknowledged)
         ):
             # Nobody else will acknowledge it.
-            acknowledged.append((status.framework_id, status.task_id, status.sequence))
+            acknowledged.append((key, status.sequence))
         elif is_news:
-            forwards.setdefault(status.framework_id, []).append(status)
+            forwards.setdefault(key[0], []).append(status)
     if acknowledged and agent.session is not None:
         master.out.append(AcknowledgeStatuses(session=agent.session, items=tuple(acknowledged)))
     for framework_id, items in forwards.items():
@@ -133,7 +135,7 @@ def _remember_unknown(
         finished_ms=now_ms,
     )
     _copy_outcome(task, status)
-    _to_history(master, task)
+    _to_history(master, status.key, task)
     return task
 
 
@@ -157,30 +159,27 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
     if task.state is TaskState.STAGING:
         master.staging.pop(key, None)
     _copy_outcome(task, status)
-    if status.state is TaskState.RUNNING and not task.started_ms:
-        task.started_ms = now_ms
-    if is_terminal(status.state):
+    if status.state in TERMINAL:
         task.finished_ms = now_ms
-        framework = master.frameworks.get(task.framework_id)
-        if framework is not None:
+        framework = master.frameworks.get(key[0])
+        if framework is not None and (task.measured is not None or status.usage is not None):
             measurements.ended(master, framework, task, now_ms, has_last_word=status.usage is not None)
-        _drop(master, task)
-        _to_history(master, task)
-    master.note("task", "/".join(key), task.state.value)
+        _drop(master, key, task, framework)
+        _to_history(master, key, task)
+    elif status.state is TaskState.RUNNING and not task.started_ms:
+        task.started_ms = now_ms
+    master.note("task", "/".join(key), status.state.value)
 
 
-def _drop(master: Master, task: Task) -> None:
+def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None) -> None:
     """Take a task out of the books; what it held is free."""
-    key = task.key
     agent = master.agents.get(task.agent_id)
     if agent is not None and agent.tasks.pop(key, None) is not None and agent.is_charged:
         master.allocator.release(task.framework_id, task.agent_id, task.resources)
-    framework = master.frameworks.get(task.framework_id)
     if framework is not None and framework.tasks.pop(task.task_id, None) is not None:
         framework.tasks_finished += 1
         master.tasks_ended += 1
         close_account_if_over(master, framework)
-    master.staging.pop(key, None)
     master.killing.pop(key, None)
 
 
@@ -195,8 +194,8 @@ def close_account_if_over(master: Master, framework: Framework) -> None:
         master.completed_frameworks.popitem(last=False)
 
 
-def _to_history(master: Master, task: Task) -> None:
-    master.finished[task.key] = task
+def _to_history(master: Master, key: TaskKey, task: Task) -> None:
+    master.finished[key] = task
     if len(master.finished) > bounds.FINISHED_TASKS_KEPT:
         master.finished.popitem(last=False)
 
@@ -241,14 +240,18 @@ def statuses_acknowledged(master: Master, event: StatusesAcknowledged, _now_ms: 
     framework = master.framework_by_session.get(event.session)
     if framework is None:
         return
-    by_agent: dict[int, list[tuple[FrameworkId, TaskId, int]]] = {}
-    for task_id, sequence, named_agent_id in event.items:
-        task = framework.tasks.get(task_id) or master.finished.get((framework.framework_id, task_id))
+    by_agent: dict[int, list[tuple[TaskKey, int]]] = {}
+    framework_id, live = framework.framework_id, framework.tasks
+    for task_id, sequence, agent_id in event.items:
+        key = (framework_id, task_id)
+        task = live.get(task_id) or master.finished.get(key)
         if task is not None:
-            task.acknowledged = max(task.acknowledged, min(sequence, task.sequence))
-        agent = master.agents.get(task.agent_id if task is not None else named_agent_id)
+            agent_id = task.agent_id  # noqa: PLW2901 - who ran it is known better here
+            if sequence > task.acknowledged:
+                task.acknowledged = max(task.acknowledged, min(sequence, task.sequence))
+        agent = master.agents.get(agent_id)
         if agent is not None and agent.session is not None and sequence > 0:
-            by_agent.setdefault(agent.session, []).append((framework.framework_id, task_id, sequence))
+            by_agent.setdefault(agent.session, []).append((key, sequence))
     for session, items in by_agent.items():
         master.out.append(AcknowledgeStatuses(session=session, items=tuple(items)))
 

@@ -233,7 +233,7 @@ def test_teardown_ends_the_tasks_and_closes_the_account_after_the_last_of_them()
 
     assert ends == [
         actions.AcknowledgeStatuses(
-            session=agent, items=((framework_id, TaskId("t1"), 2), (framework_id, TaskId("t2"), 1))
+            session=agent, items=(((framework_id, TaskId("t1")), 2), ((framework_id, TaskId("t2")), 1))
         )
     ], "nobody else will acknowledge them"
     assert framework_id not in cluster.master.frameworks
@@ -253,9 +253,9 @@ def test_a_report_on_a_task_of_a_removed_framework_is_acknowledged_and_the_task_
 
     assert running == [
         kill_of(agent, "t1", Reason.FRAMEWORK_REMOVED),
-        actions.AcknowledgeStatuses(session=agent, items=((framework_id, TaskId("t1"), 1),)),
+        actions.AcknowledgeStatuses(session=agent, items=(((framework_id, TaskId("t1")), 1),)),
     ]
-    assert over == [actions.AcknowledgeStatuses(session=agent, items=((framework_id, TaskId("t1"), 2),))]
+    assert over == [actions.AcknowledgeStatuses(session=agent, items=(((framework_id, TaskId("t1")), 2),))]
 
 
 def test_no_more_frameworks_are_admitted_than_the_bound() -> None:

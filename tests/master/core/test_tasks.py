@@ -31,7 +31,7 @@ def forwarded(session: int, *statuses: TaskStatus) -> actions.ForwardStatuses:
 
 def acknowledged(session: int, *items: tuple[str, int]) -> actions.AcknowledgeStatuses:
     return actions.AcknowledgeStatuses(
-        session=session, items=tuple((F, TaskId(task_id), sequence) for task_id, sequence in items)
+        session=session, items=tuple(((F, TaskId(task_id)), sequence) for task_id, sequence in items)
     )
 
 
