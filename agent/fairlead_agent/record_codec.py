@@ -46,6 +46,7 @@ def encode(record: Record, kinds: ResourceKinds) -> list[Any]:
                 spec.kill_grace_period_ms,
                 spec.max_runtime_ms,
                 dict(spec.labels),
+                record.started_ms,
             ]
         case TaskRemembered():
             return ["remembered", *_encode_status(record.status)]
@@ -116,11 +117,13 @@ def _decode_launched(items: list[Any], kinds: ResourceKinds) -> TaskLaunched:
         grace_ms,
         runtime_ms,
         labels,
+        *later,
     ) = items
     return TaskLaunched(
         framework_id=FrameworkId(framework_id),
         role=role,
         launched_ms=launched_ms,
+        started_ms=int(later[0]) if later else 0,  # The first agents did not write it.
         spec=TaskSpec(
             task_id=TaskId(task_id),
             resources=tuple(amounts.get(name, 0) for name in kinds.names),

@@ -380,6 +380,7 @@ def read_running_task(field: str, message: agent_pb2.RunningTask, kinds: Resourc
         spec=read_task(f"{field}.task", message.task, kinds),
         state=state,
         sequence=message.sequence,
+        ran_ms=max(0, message.ran_ms),
     )
 
 
@@ -391,6 +392,7 @@ def write_running_task(task: RunningTask, kinds: ResourceKinds) -> agent_pb2.Run
         task=write_task(task.spec, kinds),
         state=write_state(task.state),
         sequence=task.sequence,
+        ran_ms=task.ran_ms,
     )
 
 

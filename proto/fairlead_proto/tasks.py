@@ -146,6 +146,9 @@ class RunningTask:
     spec: TaskSpec
     state: TaskState
     sequence: int
+    ran_ms: int = 0
+    """Since its start, by the agent's clock, which the master's is not compared with; 0 if it has not started, or nobody
+    knows when."""
 
     @property
     def key(self) -> TaskKey:

@@ -17,6 +17,7 @@ from fairlead_agent.core.records import (
     TaskLaunched,
     TaskRemembered,
 )
+from fairlead_agent.record_codec import decode, encode
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
@@ -31,6 +32,13 @@ RECORDS: list[Record] = [
         role="eng/ml",
         spec=a_spec(command=("sh", "-c", "echo 'é\n\0'"), labels={"a": "b"}, max_runtime_ms=5, name="ü"),
         launched_ms=START_MS,
+    ),
+    TaskLaunched(
+        framework_id=FrameworkId("f1"),
+        role="r",
+        spec=a_spec("t2"),
+        launched_ms=START_MS,
+        started_ms=START_MS + 9,
     ),
     StatusMade(status=a_status()),
     StatusesAccepted(key=a_key(), sequence=1),
@@ -62,6 +70,13 @@ def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
     a_journal(tmp_path / "checkpoint")
 
     assert reopened(tmp_path / "checkpoint") == RECORDS
+
+
+def test_a_launch_written_without_its_start_is_read() -> None:
+    launched = next(record for record in RECORDS if isinstance(record, TaskLaunched))
+
+    assert launched.started_ms == 0
+    assert decode(encode(launched, KINDS)[:-1], KINDS) == launched
 
 
 def test_appending_goes_on_after_a_restart(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ def a_running(
     sequence: int = 1,
     *,
     unit: Vector = UNIT,
+    ran_ms: int = 0,
 ) -> RunningTask:
     """A task as an agent names it when it registers."""
     return RunningTask(
@@ -85,6 +86,7 @@ def a_running(
         spec=a_spec(task_id, unit=unit),
         state=state,
         sequence=sequence,
+        ran_ms=ran_ms,
     )
 
 

@@ -78,10 +78,17 @@ def test_a_status_survives_the_wire(status: TaskStatus) -> None:
     assert convert.read_status("status", sent) == status
 
 
-@given(SPECS, st.sampled_from(TaskState), st.integers(0, 2**40))
-def test_a_running_task_survives_the_wire(spec: TaskSpec, state: TaskState, sequence: int) -> None:
+@given(SPECS, st.sampled_from(TaskState), st.integers(0, 2**40), st.integers(0, 2**40))
+def test_a_running_task_survives_the_wire(
+    spec: TaskSpec, state: TaskState, sequence: int, ran_ms: int
+) -> None:
     running = RunningTask(
-        framework_id=FrameworkId("f1-1"), role="eng/ml", spec=spec, state=state, sequence=sequence
+        framework_id=FrameworkId("f1-1"),
+        role="eng/ml",
+        spec=spec,
+        state=state,
+        sequence=sequence,
+        ran_ms=ran_ms,
     )
 
     assert convert.read_running_task("task", convert.write_running_task(running, KINDS), KINDS) == running
@@ -269,6 +276,13 @@ def test_a_running_task_without_a_framework_is_refused() -> None:
 
     with pytest.raises(InvalidFieldError, match=r"tasks\.framework_id: expected 1 to 200"):
         convert.read_running_task("tasks", message, KINDS)
+
+
+def test_a_running_task_from_the_future_has_not_run() -> None:
+    message = agent_pb2.RunningTask(framework_id="f1-1", task=a_task(), state=types_pb2.TASK_STATE_RUNNING)
+    message.ran_ms = -5
+
+    assert convert.read_running_task("tasks", message, KINDS).ran_ms == 0
 
 
 def test_a_long_message_in_a_status_is_cut() -> None:

@@ -80,9 +80,7 @@ def start_process(step: Step, event: ProcessStarted) -> None:
     if task.state is TaskState.STARTING:
         move(step, task, TaskState.RUNNING)
     if task.spec.max_runtime_ms and task.state is TaskState.RUNNING:
-        assert task.latest is not None, f"task {task.key}: runs without having said so"
-        started_ms = task.latest.timestamp_ms
-        step.state.deadlines.set(Due.RUNTIME, started_ms + task.spec.max_runtime_ms, task.key)
+        step.state.deadlines.set(Due.RUNTIME, task.started_ms + task.spec.max_runtime_ms, task.key)
 
 
 def end_process(step: Step, event: ProcessExited | ProcessStartFailed) -> None:

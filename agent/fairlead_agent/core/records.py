@@ -32,6 +32,8 @@ class TaskLaunched:
     spec: TaskSpec
     """Its environment is empty."""
     launched_ms: int
+    started_ms: int = 0
+    """When it began to run, if that was known by when this was written: in a snapshot, whose statuses need not say it."""
 
 
 @value

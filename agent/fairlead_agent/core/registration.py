@@ -42,6 +42,7 @@ def open_session(step: Step, _event: SessionOpened) -> None:
                     spec=task.spec,
                     state=task.state,
                     sequence=task.sequence,
+                    ran_ms=max(0, step.now_ms - task.started_ms) if task.started_ms else 0,
                 )
                 for task in state.live.values()
             ),

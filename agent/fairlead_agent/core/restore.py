@@ -19,7 +19,7 @@ from fairlead_agent.core.sandboxes import add_sandbox
 from fairlead_agent.core.state import AgentSettings, AgentState, LiveTask, Outbox
 from fairlead_agent.core.statuses import remember
 from fairlead_agent.core.step import identity_of
-from fairlead_proto.task_state import is_terminal
+from fairlead_proto.task_state import TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus
 
 
@@ -41,6 +41,7 @@ def restore(records: Iterable[Record], settings: AgentSettings) -> AgentState:
                     role=record.role,
                     spec=record.spec,
                     launched_ms=record.launched_ms,
+                    started_ms=record.started_ms,
                     is_ordered=True,
                 )
                 state.live[task.key] = task
@@ -74,6 +75,8 @@ def _restore_status(state: AgentState, status: TaskStatus) -> None:
         return
     task.state = status.state
     task.latest = status
+    if status.state is TaskState.RUNNING:
+        task.started_ms = status.timestamp_ms
 
 
 def _restore_end(state: AgentState, status: TaskStatus) -> None:
@@ -104,7 +107,11 @@ def snapshot(state: AgentState) -> list[Record]:
     for task in state.live.values():
         records.append(
             TaskLaunched(
-                framework_id=task.framework_id, role=task.role, spec=task.spec, launched_ms=task.launched_ms
+                framework_id=task.framework_id,
+                role=task.role,
+                spec=task.spec,
+                launched_ms=task.launched_ms,
+                started_ms=task.started_ms,
             )
         )
         records += _live_statuses(state, task)

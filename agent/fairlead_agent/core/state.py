@@ -49,6 +49,8 @@ class LiveTask:
     state: TaskState = TaskState.STARTING
     """STAGING is the master's: whatever is here has arrived."""
     latest: TaskStatus | None = None
+    started_ms: int = 0
+    """When it was RUNNING first; 0 before."""
     is_ordered: bool = False
     """StartProcess was given."""
     kill: Kill | None = None

@@ -34,6 +34,8 @@ def move(
     key, latest = task.key, task.latest
     assert can_move(task.state, state), f"task {key}: {task.state} -> {state}"
     task.state = state
+    if state is TaskState.RUNNING:
+        task.started_ms = step.now_ms
     status = TaskStatus(
         framework_id=key[0],
         task_id=key[1],

@@ -169,6 +169,8 @@ def _settle_reported(master: Master, agent: Agent, running: RunningTask, now_ms:
             _tell_returned(master, task, running.state, now_ms)
     elif task.state is TaskState.UNREACHABLE and can_move(task.state, running.state):
         _resume(master, task, running, now_ms)
+    if not task.started_ms:
+        task.started_ms = _started_ms(running, now_ms)
     # Any other move comes with its own status, which is unacknowledged as long as this master has not seen it.
     if task.kill_reason is not None:
         tasks.send_kill(master, task, now_ms)
@@ -190,6 +192,7 @@ def _end_unwanted(master: Master, agent: Agent, running: RunningTask, reason: Re
 def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> Task:
     """A task launched before this master started."""
     framework = master.frameworks[running.framework_id]
+    started_ms = _started_ms(running, now_ms)
     task = Task(
         framework_id=running.framework_id,
         task_id=running.spec.task_id,
@@ -199,8 +202,8 @@ def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> T
         command=tasks.shortened(running.spec.command),
         resources=running.spec.resources,
         state=running.state,
-        submitted_ms=now_ms,
-        started_ms=now_ms if running.state is TaskState.RUNNING else 0,
+        submitted_ms=started_ms or now_ms,
+        started_ms=started_ms,
         sequence=running.sequence,
         state_sequence=running.sequence,
     )
@@ -211,6 +214,15 @@ def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> T
     master.allocator.charge(task.framework_id, agent.agent_id, task.resources)
     master.note("task", f"{task.framework_id}/{task.task_id}", task.state.value)
     return task
+
+
+def _started_ms(running: RunningTask, now_ms: int) -> int:
+    """When a task that an agent has began to run, by our clock; 0 if it did not, or nobody knows.
+
+    Of one that runs and whose agent does not say since when, we know that it runs now.
+    """
+    has_started = running.ran_ms > 0 or running.state is TaskState.RUNNING
+    return max(1, now_ms - running.ran_ms) if has_started else 0
 
 
 def _resume(master: Master, task: Task, running: RunningTask, now_ms: int) -> None:

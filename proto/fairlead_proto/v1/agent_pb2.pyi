@@ -91,18 +91,20 @@ class Register(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., boot_id: _Optional[str] = ..., hostname: _Optional[str] = ..., total: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., attributes: _Optional[_Mapping[str, str]] = ..., tasks: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., unacknowledged: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., last_epoch: _Optional[int] = ..., agent_time_ms: _Optional[int] = ..., isolation: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
 class RunningTask(_message.Message):
-    __slots__ = ("framework_id", "role", "task", "state", "sequence")
+    __slots__ = ("framework_id", "role", "task", "state", "sequence", "ran_ms")
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    RAN_MS_FIELD_NUMBER: _ClassVar[int]
     framework_id: str
     role: str
     task: _types_pb2.TaskSpec
     state: _types_pb2.TaskState
     sequence: int
-    def __init__(self, framework_id: _Optional[str] = ..., role: _Optional[str] = ..., task: _Optional[_Union[_types_pb2.TaskSpec, _Mapping]] = ..., state: _Optional[_Union[_types_pb2.TaskState, str]] = ..., sequence: _Optional[int] = ...) -> None: ...
+    ran_ms: int
+    def __init__(self, framework_id: _Optional[str] = ..., role: _Optional[str] = ..., task: _Optional[_Union[_types_pb2.TaskSpec, _Mapping]] = ..., state: _Optional[_Union[_types_pb2.TaskState, str]] = ..., sequence: _Optional[int] = ..., ran_ms: _Optional[int] = ...) -> None: ...
 
 class AgentHeartbeat(_message.Message):
     __slots__ = ("agent_time_ms", "used", "tasks")

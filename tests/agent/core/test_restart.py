@@ -46,6 +46,21 @@ def test_running_task_is_adopted_and_said_to_run() -> None:
     ]
 
 
+def test_how_long_a_task_has_run_survives_the_agent_and_what_it_no_longer_owes() -> None:
+    agent = a_running_agent("t1")
+    agent.step(an_ack())
+    agent.step(a_kill(), after_ms=7_000)
+    agent.step(an_ack("t1", 2))
+
+    agent.journal = agent.machine.snapshot()
+    agent.restart()
+    agent.start(running=[a_key()])
+    (registration,) = agent.step(SessionOpened(), after_ms=5_000)
+
+    assert isinstance(registration, SendRegistration)
+    assert [(task.state, task.ran_ms) for task in registration.tasks] == [(TaskState.KILLING, 12_000)]
+
+
 def test_exit_while_the_agent_was_away_is_reported() -> None:
     agent = a_running_agent("t1")
 

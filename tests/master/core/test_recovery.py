@@ -122,6 +122,46 @@ def test_running_tasks_are_adopted_and_counted_before_anything_is_offered() -> N
     assert [offer.units for offer in cluster.offers()] == [3]
 
 
+def test_an_adopted_task_has_run_since_its_agent_started_it() -> None:
+    cluster = Cluster(remembered=remembered("a1-1"))
+    cluster.new_framework(framework_id=F)
+
+    cluster.agent(
+        agent_id=A,
+        tasks=[
+            a_running(F, "long", ran_ms=90_000),
+            a_running(F, "ending", S.KILLING, ran_ms=60_000),
+            a_running(F, "of an older agent"),
+            a_running(F, "starting", S.STARTING, 0),
+            a_running(F, "for ever", ran_ms=2**60),
+        ],
+    )
+
+    tasks, now_ms = cluster.master.frameworks[F].tasks, cluster.now_ms
+    assert {task.task_id: (task.submitted_ms, task.started_ms) for task in tasks.values()} == {
+        "long": (now_ms - 90_000, now_ms - 90_000),
+        "ending": (now_ms - 60_000, now_ms - 60_000),
+        "of an older agent": (now_ms, now_ms),
+        "starting": (now_ms, 0),
+        "for ever": (1, 1),
+    }
+
+
+def test_a_task_that_began_while_its_agent_was_away_has_run_since_then() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent()
+    framework, _ = cluster.new_framework()
+    cluster.launch(framework, "t1")
+    cluster.agent_leaves(agent)
+    cluster.wait(20_000)
+
+    cluster.agent(agent_id=A, tasks=[a_running(F, ran_ms=15_000)], unacknowledged=[a_status(F)])
+
+    task = cluster.master.find_task((F, TaskId("t1")))
+    assert task is not None
+    assert (task.state, task.started_ms) == (S.RUNNING, cluster.now_ms - 15_000)
+
+
 def test_an_accept_repeated_to_the_next_master_is_answered_by_what_became_of_the_task() -> None:
     cluster = Cluster(remembered=remembered("a1-1"))
     framework, _ = cluster.new_framework(framework_id=F)
