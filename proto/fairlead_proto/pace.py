@@ -23,17 +23,19 @@ class Pace:
 
     def note(self, count: int, now_ms: int) -> None:
         """So many things have happened now."""
-        self._turn(now_ms)
+        if now_ms - self._began_ms >= INTERVAL_MS:
+            self._turn(now_ms)
         self._count += count
 
     def is_busy(self, now_ms: int) -> bool:
         """Whether much happened in the interval before this one, or already in this one."""
-        self._turn(now_ms)
-        return max(self._count, self._count_before) >= self._busy_count
+        if now_ms - self._began_ms >= INTERVAL_MS:
+            self._turn(now_ms)
+        return self._count >= self._busy_count or self._count_before >= self._busy_count
 
     def _turn(self, now_ms: int) -> None:
+        """One interval or more is over."""
         passed = (now_ms - self._began_ms) // INTERVAL_MS
-        if passed > 0:
-            self._count_before = self._count if passed == 1 else 0
-            self._count = 0
-            self._began_ms += passed * INTERVAL_MS
+        self._count_before = self._count if passed == 1 else 0
+        self._count = 0
+        self._began_ms += passed * INTERVAL_MS

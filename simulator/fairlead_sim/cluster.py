@@ -195,14 +195,17 @@ class SimulatedMaster:
 def order_of(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_agent.Event:
     """What an agent's shell makes of a message of the master."""
     match action:
-        case actions.ConfirmAgent():
-            return to_agent.Registered(
-                epoch=epoch, agent_id=action.agent_id, heartbeat_interval_ms=settings.heartbeat_interval_ms
-            )
+        # Those of every task come first, as cases are tried in their order.
+        case actions.AcknowledgeStatuses():
+            return to_agent.StatusesAcknowledged(epoch=epoch, items=action.items)
         case actions.LaunchTasks():
             framework_id, role = action.framework_id, action.role
             orders = [to_agent.LaunchOrder(framework_id, role, spec) for spec in action.tasks]
             return to_agent.LaunchRequested(epoch=epoch, orders=tuple(orders))
+        case actions.ConfirmAgent():
+            return to_agent.Registered(
+                epoch=epoch, agent_id=action.agent_id, heartbeat_interval_ms=settings.heartbeat_interval_ms
+            )
         case actions.KillTask():
             order = to_agent.KillOrder(
                 key=(action.framework_id, action.task_id),
@@ -210,8 +213,6 @@ def order_of(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_
                 reason=action.reason,
             )
             return to_agent.KillRequested(epoch=epoch, orders=(order,))
-        case actions.AcknowledgeStatuses():
-            return to_agent.StatusesAcknowledged(epoch=epoch, items=action.items)
         case actions.EndAgentSession():
             code = to_agent.RefusalCode[action.code.name]
             return to_agent.RegistrationRefused(epoch=epoch, code=code, detail=action.detail)

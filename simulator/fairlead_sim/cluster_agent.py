@@ -73,7 +73,7 @@ class ProcessTable:
         process = _Process(self.engine.now_ms + started_ms + duration_ms, exit_code, verb == "stubborn")
         self.running[key] = process
         self.engine.after(started_ms, lambda: self._started(key, process))
-        process.end = self.engine.at(process.ends_ms, lambda: self._exit(key, process.exit_code, None))
+        process.end = self.engine.maybe_at(process.ends_ms, lambda: self._exit(key, process.exit_code, None))
 
     def signal(self, key: TaskKey, *, force: bool) -> None:
         """End a process, if it is there and lets itself be ended."""

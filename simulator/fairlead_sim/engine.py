@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 
-_Entry = tuple[int, int, "Occurrence"]
+_Entry = tuple[int, int, Callable[[], None] | None, "Occurrence | None"]
+"""When, the number, and what: kept in an occurrence if it can be cancelled."""
 
 
 class Occurrence:
-    """Something that will happen, unless it is cancelled."""
+    """Something that will happen, unless it is cancelled before."""
 
     __slots__ = ("happen",)
 
@@ -44,36 +45,48 @@ class Engine:
         self._calendar: list[_Entry] = []
         self._number = 0
 
-    def at(self, at_ms: int, happen: Callable[[], None]) -> Occurrence:
+    def at(self, at_ms: int, happen: Callable[[], None]) -> None:
         """Let ``happen`` be called at a time, now if it has passed."""
-        occurrence = Occurrence(happen)
         self._number = number = self._number + 1
-        heapq.heappush(self._calendar, (max(at_ms, self.now_ms), number, occurrence))
-        return occurrence
+        heapq.heappush(self._calendar, (max(at_ms, self.now_ms), number, happen, None))
 
-    def after(self, delay_ms: int, happen: Callable[[], None]) -> Occurrence:
+    def after(self, delay_ms: int, happen: Callable[[], None]) -> None:
         """Let ``happen`` be called so many milliseconds from now."""
         # As ``at``, without a call: nearly everything is scheduled so.
+        now_ms = self.now_ms
+        self._number = number = self._number + 1
+        heapq.heappush(self._calendar, (now_ms + delay_ms if delay_ms > 0 else now_ms, number, happen, None))
+
+    def maybe_at(self, at_ms: int, happen: Callable[[], None]) -> Occurrence:
+        """As ``at``, for what may be cancelled before."""
         occurrence = Occurrence(happen)
         self._number = number = self._number + 1
-        heapq.heappush(self._calendar, (self.now_ms + max(delay_ms, 0), number, occurrence))
+        heapq.heappush(self._calendar, (max(at_ms, self.now_ms), number, None, occurrence))
         return occurrence
+
+    def maybe_after(self, delay_ms: int, happen: Callable[[], None]) -> Occurrence:
+        """As ``after``, for what may be cancelled before."""
+        return self.maybe_at(self.now_ms + delay_ms, happen)
 
     def next_ms(self) -> int | None:
         """When something happens next; None if nothing will."""
-        while self._calendar and self._calendar[0][2].is_cancelled:
-            heapq.heappop(self._calendar)
-        return self._calendar[0][0] if self._calendar else None
+        calendar = self._calendar
+        while calendar:
+            at_ms, _, _, occurrence = calendar[0]
+            if occurrence is None or occurrence.happen is not None:
+                return at_ms
+            heapq.heappop(calendar)
+        return None
 
     def advance(self) -> bool:
         """Let the next thing happen; False if there is none."""
         # Written out, as simulations pass here a million times a second of theirs: calls cost more than what they do.
         calendar = self._calendar
         while calendar:
-            at_ms, _, occurrence = heapq.heappop(calendar)
-            happen = occurrence.happen
+            at_ms, _, happen, occurrence = heapq.heappop(calendar)
+            if occurrence is not None:
+                happen, occurrence.happen = occurrence.happen, None
             if happen is not None:
-                occurrence.happen = None
                 self.now_ms = at_ms
                 self.occurred += 1
                 happen()
@@ -118,7 +131,7 @@ class Alarm:
         if self._set is not None:
             self._set.cancel()
         self._at_ms = at_ms
-        self._set = self._engine.at(at_ms, self._ring) if at_ms is not None else None
+        self._set = self._engine.maybe_at(at_ms, self._ring) if at_ms is not None else None
 
     def _ring(self) -> None:
         self._at_ms = self._set = None

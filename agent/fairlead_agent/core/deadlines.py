@@ -114,9 +114,10 @@ class Deadlines:
         next_ms = heap[0][0] if heap else None
         for queue in self._queues.values():
             if queue:
-                at_ms = next(iter(queue.values()))[0]
-                if next_ms is None or at_ms < next_ms:
-                    next_ms = at_ms
+                for at_ms, _ in queue.values():
+                    if next_ms is None or at_ms < next_ms:
+                        next_ms = at_ms
+                    break
         return next_ms
 
     def pop_due(self, now_ms: int) -> DeadlineName | None:

@@ -292,7 +292,7 @@ class Pool:
             for held in gang.grants:
                 self._launch(framework, held)
         elif gang.patience is None:
-            gang.patience = self.engine.after(
+            gang.patience = self.engine.maybe_after(
                 self._options.gang_patience_ms, partial(self._give_up, framework, grant.class_id)
             )
 

@@ -169,7 +169,7 @@ class WorkloadFramework:
             message += [self._accept(held) for held in gang.offers]
         elif gang.patience is None:
             patience_ms = min(self._gang_patience_ms, offer.lease_ms // 2)
-            gang.patience = self._engine.after(patience_ms, partial(self._give_up, offer.class_id))
+            gang.patience = self._engine.maybe_after(patience_ms, partial(self._give_up, offer.class_id))
 
     def _accept(self, offer: actions.OfferTerms) -> events.OfferAccepted:
         specs: list[TaskSpec] = []

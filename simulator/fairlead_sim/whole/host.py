@@ -26,12 +26,14 @@ from fairlead_sim.workloads.node import Node
 Report = Callable[[list[events.Event]], None]
 """Takes what has happened to processes, in order."""
 
-_OF_NO_CONCERN: Final = (
-    actions.Checkpoint,
-    actions.ForgetProcess,
-    actions.MeasureDisk,
-    actions.ConfirmSession,
-    actions.RemoveSandboxes,
+_OF_NO_CONCERN: Final = frozenset(
+    {
+        actions.Checkpoint,
+        actions.ForgetProcess,
+        actions.MeasureDisk,
+        actions.ConfirmSession,
+        actions.RemoveSandboxes,
+    }
 )
 """Actions that leave no trace here: no journal is read where no agent fails, no end is forgotten that nobody kept, and a
 sandbox is only a number."""
@@ -64,7 +66,11 @@ class Processes:
     def order(self, order: actions.StartProcess) -> None:
         """Make a process of a task when ``start`` is called."""
         key = (order.framework_id, order.spec.task_id)
-        self.ordered.setdefault(order.spec.command[0], []).append(key)
+        command = order.spec.command[0]
+        if command in self.ordered:
+            self.ordered[command].append(key)
+        else:
+            self.ordered[command] = [key]
 
     def start(self, engine: Engine, report: Report) -> None:
         """Start what was ordered; what happens to the processes is reported."""
@@ -162,13 +168,17 @@ class Host:
                 happened.append(events.Tick())
         statuses: list[TaskStatus] = []
         message: list[to_master.Event] = []
-        step, carry_out = machine.step, self._carry_out
+        step = machine.step
         for event in happened:
             for action in step(event, now_ms):
+                if type(action) in _OF_NO_CONCERN:
+                    continue
                 if isinstance(action, actions.SendStatuses):
                     statuses += action.statuses
-                elif not isinstance(action, _OF_NO_CONCERN):
-                    carry_out(action, message, happened)
+                elif isinstance(action, actions.StartProcess):
+                    self._processes.order(action)
+                else:
+                    self._carry_out(action, message, happened)
         if statuses:
             message.append(to_master.StatusesReported(session=self._session, statuses=tuple(statuses)))
         if message:
@@ -182,8 +192,6 @@ class Host:
     ) -> None:
         """Add to what is to be sent, or to what the turn under way has still to take."""
         match action:
-            case actions.StartProcess():
-                self._processes.order(action)
             case actions.SendHeartbeat():
                 beat = to_master.AgentBeat(session=self._session, used=action.used, tasks=action.tasks)
                 message.append(beat)

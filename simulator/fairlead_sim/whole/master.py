@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
@@ -15,14 +15,16 @@ Order = actions.ToFramework | actions.ToAgent
 Receive = Callable[[list[Order]], None]
 """What a peer does with a message: all that one turn has for it, in order."""
 
-_TO_NOBODY: Final = (
-    actions.StoreFramework,
-    actions.ForgetFramework,
-    actions.StoreAgent,
-    actions.ForgetAgent,
-    actions.StoreWeight,
-    actions.StorePolicy,
-    actions.AnswerOperator,
+_TO_NOBODY: Final = frozenset(
+    {
+        actions.StoreFramework,
+        actions.ForgetFramework,
+        actions.StoreAgent,
+        actions.ForgetAgent,
+        actions.StoreWeight,
+        actions.StorePolicy,
+        actions.AnswerOperator,
+    }
 )
 """What would be written down, for a master that failed; and there are no operators."""
 
@@ -93,13 +95,14 @@ class MasterShell:
         self.steps += len(arrived)
         for event in arrived:
             for action in step(event, now_ms):
-                if isinstance(action, _TO_NOBODY):
+                if type(action) in _TO_NOBODY:
                     continue
-                orders = outgoing.get(action.session)
-                if orders is None:
-                    outgoing[action.session] = [action]
+                order = cast("Order", action)
+                session = order.session
+                if session in outgoing:
+                    outgoing[session].append(order)
                 else:
-                    orders.append(action)
+                    outgoing[session] = [order]
         return outgoing
 
     def _deliver(self, outgoing: Mapping[int, list[Order]]) -> None:

@@ -5,6 +5,7 @@ what is decided in one turn for one peer is one message. Here a millisecond is a
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Generic, TypeVar
 
 from fairlead_sim.engine import Engine
@@ -64,7 +65,7 @@ class Reminder:
         """The next deadline is this one now; None: there is none."""
         if at_ms is not None and (self._at_ms is None or at_ms < self._at_ms):
             self._at_ms = at_ms
-            self._engine.at(at_ms, lambda: self._ring(at_ms))
+            self._engine.at(at_ms, partial(self._ring, at_ms))
 
     def may_be_due(self, now_ms: int) -> bool:
         """Whether the next deadline may have come: it never comes before this wake-up."""

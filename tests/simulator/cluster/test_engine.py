@@ -39,7 +39,7 @@ def test_what_is_asked_for_while_something_happens_comes_after_it() -> None:
 
 def test_a_cancelled_occurrence_does_not_happen() -> None:
     engine, seen = an_engine()
-    occurrence = engine.after(5, lambda: seen.append("no"))
+    occurrence = engine.maybe_after(5, lambda: seen.append("no"))
 
     occurrence.cancel()
     occurrence.cancel()
