@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
                 finally:
                     explaining.cancel()
                 await follower.drain()
-                text = _leftover_text(run) if interrupted.is_set() else _final_text(run)
+                text = final_text(list(run.results.values()), len(run.tasks))
                 if is_quiet and not interrupted.is_set() and _needs_words(run):
                     await follower.note(text)
                 else:
@@ -90,9 +90,7 @@ async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnectio
 
     def progressed() -> None:
         if len(run.tasks) > 1:
-            now = run.progress
-            counts = {"waiting": now.waiting, "running": now.running, "finished": now.finished}
-            later(follower.show(progress_text(**counts, failed=now.failed, is_bar=is_bar)))
+            later(follower.show(progress_text(run.progress, is_bar=is_bar)))
 
     if is_bar:
         later(follower.show("waiting"))
@@ -172,13 +170,20 @@ def exit_code(run: Run) -> int:
     return result.exit_code or 1
 
 
-def _final_text(run: Run) -> str:
-    results = list(run.results.values())
-    if len(run.tasks) > 1:
-        failed = [result for result in results if not result.ok]
-        first = f"; first: {failed[0].task.name} {_outcome(failed[0])}" if failed else ""
-        return f"{len(results) - len(failed)} of {len(run.tasks)} tasks finished{first}"
-    return _outcome(results[0]) if results else "ended without a result"
+def final_text(results: Sequence[TaskResult], count: int) -> str:
+    """What became of ``count`` tasks of which there are these results; after an interrupt some may be missing."""
+    left = count - len(results)
+    if left:
+        were = "task was" if left == 1 else "tasks were"
+        return f"{left} {were} not over in time; the master goes on killing what still runs"
+    if count == 1:
+        return _outcome(results[0])
+    killed = [result for result in results if result.state is TaskState.KILLED]
+    failed = [result for result in results if not result.ok and result.state is not TaskState.KILLED]
+    text = f"{count - len(failed) - len(killed)} of {count} tasks finished"
+    text += f", {len(killed)} killed" if killed else ""
+    first = next(iter([*failed, *killed]), None)
+    return f"{text}; first: {first.task.name} {_outcome(first)}" if first is not None else text
 
 
 def finished_remark(results: Iterable[TaskResult]) -> str:
@@ -207,12 +212,3 @@ def _outcome(result: TaskResult) -> str:
     why = result.message or (f"exit code {result.exit_code}" if result.exit_code is not None else "")
     reason = result.reason.value.lower().replace("_", " ")
     return f"{result.state.value.lower()}{where}{took}: {why or reason}"
-
-
-def _leftover_text(run: Run) -> str:
-    left = len(run.tasks) - len(run.results)
-    return (
-        "all tasks are over"
-        if not left
-        else f"{left} tasks were not over in time; the master goes on killing them"
-    )

@@ -9,6 +9,8 @@ import sys
 import time
 from typing import BinaryIO, Final
 
+from fairlead_sdk.task import Progress
+
 LINE_INTERVAL_S: Final = 1.0
 """Between lines of state where they cannot be drawn over: a log of a thousand tasks needs no line for each."""
 
@@ -109,15 +111,17 @@ def make_display(*, has_prefix: bool, is_quiet: bool, is_json: bool) -> Display:
     return Display(has_prefix=has_prefix, is_quiet=is_quiet, stdout=stdout, stderr=stderr)
 
 
-def progress_text(*, waiting: int, running: int, finished: int, failed: int, is_bar: bool) -> str:
+def progress_text(progress: Progress, *, is_bar: bool) -> str:
     """How far a run of several tasks is, as a bar for terminals or in words only."""
-    total = waiting + running + finished + failed
-    counts = f"{finished + failed}/{total} done, {running} running, {waiting} waiting"
+    counts = f"{progress.done}/{progress.total} done, {progress.running} running, {progress.waiting} waiting"
+    failed = progress.failed - progress.killed
     counts += f", {failed} failed" if failed else ""
+    counts += f", {progress.killed} killed" if progress.killed else ""
     if not is_bar:
         return counts
-    filled = BAR_WIDTH * (finished + failed) // max(1, total)
-    active = BAR_WIDTH * (finished + failed + running) // max(1, total) - filled
+    total = max(1, progress.total)
+    filled = BAR_WIDTH * progress.done // total
+    active = BAR_WIDTH * (progress.done + progress.running) // total - filled
     return f"[{'█' * filled}{'▒' * active}{'·' * (BAR_WIDTH - filled - active)}] {counts}"
 
 

@@ -100,7 +100,7 @@ class RunGroup:
         self._on_progress = on_progress
         self._progress_due = False
         self._is_running: dict[str, None] = {}
-        self._ok = self._failed = self._retried = 0
+        self._ok = self._failed = self._killed = self._retried = 0
         self._added = 0
         self._is_filled = False
 
@@ -138,6 +138,7 @@ class RunGroup:
             self.results[index] = outcome
             self._ok += outcome.ok
             self._failed += not outcome.ok
+            self._killed += outcome.state is TaskState.KILLED
             self.finished.put_nowait(outcome)
         else:
             self._failed += 1
@@ -165,6 +166,7 @@ class RunGroup:
             finished=self._ok,
             failed=self._failed,
             retried=self._retried,
+            killed=self._killed,
         )
 
     def _conclude(self) -> None:

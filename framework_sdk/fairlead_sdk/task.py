@@ -161,6 +161,8 @@ class Progress:
     """Over otherwise."""
     retried: int
     """Further attempts made, over the whole run."""
+    killed: int = 0
+    """Of those that failed, the ones that somebody ended: you, an operator, or the task's longest time."""
 
     @property
     def total(self) -> int:

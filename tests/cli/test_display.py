@@ -4,6 +4,7 @@ import re
 import pytest
 
 from fairlead_cli.display import Display, progress_text
+from fairlead_sdk.task import Progress
 
 
 class Terminal(io.BytesIO):
@@ -114,7 +115,8 @@ def test_quiet_display_shows_notes_only() -> None:
 def test_bar_shows_done_and_running_parts(finished: int, running: int, expected: str) -> None:
     waiting = 3 - finished - running
 
-    text = progress_text(waiting=waiting, running=running, finished=finished, failed=0, is_bar=True)
+    progress = Progress(waiting=waiting, running=running, finished=finished, failed=0, retried=0)
+    text = progress_text(progress, is_bar=True)
 
     bar = "".join(3 * mark for mark in expected)
     assert text.startswith(f"[{bar}]") or text[1:31].count("█") == finished * 10
@@ -122,7 +124,10 @@ def test_bar_shows_done_and_running_parts(finished: int, running: int, expected:
     assert f"{finished}/3 done, {running} running, {waiting} waiting" in text
 
 
-def test_failures_are_counted() -> None:
-    text = progress_text(waiting=1, running=0, finished=1, failed=2, is_bar=False)
+@pytest.mark.parametrize(
+    ("killed", "expected"), [(0, "2 failed"), (1, "1 failed, 1 killed"), (2, "2 killed")]
+)
+def test_failures_are_counted_apart_from_what_was_killed(killed: int, expected: str) -> None:
+    progress = Progress(waiting=1, running=0, finished=1, failed=2, retried=0, killed=killed)
 
-    assert text == "3/4 done, 0 running, 1 waiting, 2 failed"
+    assert progress_text(progress, is_bar=False) == f"3/4 done, 0 running, 1 waiting, {expected}"

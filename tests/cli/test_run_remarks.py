@@ -1,4 +1,6 @@
-from fairlead_cli.attached_run import finished_remark
+import pytest
+
+from fairlead_cli.attached_run import final_text, finished_remark
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_sdk.task import Task, TaskResult
 
@@ -31,3 +33,23 @@ def test_ordinary_ends_and_failures_are_not_remarked_on() -> None:
     results = [a_result("t-1"), a_result("t-2", state=TaskState.FAILED, message="exit code 3")]
 
     assert finished_remark(results) == ""
+
+
+def results_of(states: str) -> list[TaskResult]:
+    meant = {"+": TaskState.FINISHED, "-": TaskState.FAILED, "k": TaskState.KILLED}
+    return [a_result(f"t-{index}", state=meant[sign], message="why") for index, sign in enumerate(states)]
+
+
+@pytest.mark.parametrize(
+    ("states", "count", "expected"),
+    [
+        ("++", 2, "2 of 2 tasks finished"),
+        ("+-k", 3, "1 of 3 tasks finished, 1 killed; first: name of t-1 failed: why"),
+        ("+kk", 3, "1 of 3 tasks finished, 2 killed; first: name of t-1 killed: why"),
+        ("k", 1, "killed: why"),
+        ("k", 2, "1 task was not over in time; the master goes on killing what still runs"),
+        ("", 2, "2 tasks were not over in time; the master goes on killing what still runs"),
+    ],
+)
+def test_what_became_of_the_tasks_is_said(states: str, count: int, expected: str) -> None:
+    assert final_text(results_of(states), count) == expected

@@ -1,6 +1,7 @@
 """The simple path against a cluster in memory: results, retries, losses, cancellation."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -153,6 +154,22 @@ async def test_progress_counts_every_task_once() -> None:
     assert {progress.total for progress in seen} == {4}
     assert all(min(p.waiting, p.running, p.finished, p.failed) >= 0 for p in seen)
     assert seen[-1] == Progress(waiting=0, running=0, finished=3, failed=1, retried=1)
+
+
+async def test_progress_tells_what_was_killed_from_what_failed_by_itself() -> None:
+    master = a_master(cpus=2)
+    master.script("bad", Outcome(exit_code=1))
+    master.script("long", Outcome(duration_ms=None))
+    seen: list[Progress] = []
+
+    async with Framework("f", master=master) as framework:
+        tasks = [a_task("bad"), *(replace(a_task("long"), task_id=f"long-{n}") for n in range(3))]
+        run = begin(framework.run(tasks, on_progress=seen.append))
+        await master.advance(1_000)
+        framework.request_kill([f"long-{n}" for n in range(3)])
+        await master.finish(run)
+
+    assert seen[-1] == Progress(waiting=0, running=0, finished=0, failed=4, retried=0, killed=3)
 
 
 async def test_a_progress_callback_that_raises_ends_the_run() -> None:
