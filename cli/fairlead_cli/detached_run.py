@@ -143,7 +143,7 @@ async def run_child(request: RunRequest, parent: Parent, log: Path) -> None:
                 await _await_acceptance(run, connection, finishing)
                 parent.tell({"framework_id": framework_id, "log": str(log)})
                 await finishing
-                _log.info("over: %d tasks", len(run.results))
+                _log.info("over: %d task%s", len(run.results), "s" * (len(run.results) != 1))
         except click.ClickException as error:
             _log.error("%s", error.format_message())
             parent.tell({"error": error.format_message(), "exit_code": error.exit_code})

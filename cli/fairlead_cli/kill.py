@@ -76,7 +76,8 @@ def _end_framework(master: str, framework_id: str, *, as_json: bool) -> int:
     if as_json:
         print_json({"framework_id": framework_id, "tasks_killed": answer.tasks_killed})
     else:
-        print(f"{framework_id}: ended, {answer.tasks_killed} tasks killed")
+        killed = answer.tasks_killed
+        print(f"{framework_id}: ended, {killed} task{'s' * (killed != 1)} killed")
     return 0
 
 

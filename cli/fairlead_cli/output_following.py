@@ -58,7 +58,8 @@ class OutputFollower:
         if self._following:
             _, late = await asyncio.wait(self._following.values(), timeout=REST_TIMEOUT_S)
             if late:
-                await self.note(f"fairlead: the output of {len(late)} tasks did not arrive in time")
+                tasks = f"{len(late)} task{'s' * (len(late) != 1)}"
+                await self.note(f"fairlead: the output of {tasks} did not arrive in time")
 
     async def close(self) -> None:
         """Stop following."""

@@ -57,9 +57,10 @@ def run_until_signal(cluster: LocalCluster) -> int:
 def _greet(cluster: LocalCluster, took_s: float) -> None:
     is_default = cluster.address == DEFAULT_MASTER
     export = "" if is_default else f"export FAIRLEAD_MASTER={cluster.address}\n  "
+    agents = f"{len(cluster.agents)} agent{'s' * (len(cluster.agents) != 1)}"
     of = " and ".join(dict.fromkeys(cluster.resources))
     print(
-        f"master at {cluster.address} with {len(cluster.agents)} agents of {of}, up in {took_s:.1f} s\n"
+        f"master at {cluster.address} with {agents} of {of}, up in {took_s:.1f} s\n"
         f"logs and sandboxes in {cluster.directory}\n"
         f"{limits_notice(cluster.isolations)}"
         f"try, in another shell:\n"

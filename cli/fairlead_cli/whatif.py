@@ -173,7 +173,8 @@ def _print(found: "Answer") -> None:
         print_table([_row(role) for role in case.roles], columns)
         print(f"all: mean wait {_time(case.wait_mean_ms)}, done in {_time(case.finish_ms)}")
         for never in case.never:
-            print(f"{never.framework_id}/{never.class_id}: {never.tasks} tasks never run: {never.why}")
+            run = "task never runs" if never.tasks == 1 else "tasks never run"
+            print(f"{never.framework_id}/{never.class_id}: {never.tasks} {run}: {never.why}")
         if case.not_started and found.horizon_ms is not None:
             print(f"not started by then: {case.not_started}")
         print()

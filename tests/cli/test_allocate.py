@@ -322,7 +322,7 @@ def test_what_is_impossible_or_not_wanted_is_said(invoke: Invoke, write: Any) ->
     assert "Not possible: more is given than there is of cpus, mem." in over.out
     assert "Not wanted: more tasks than they want are given to B." in over.out
     assert idle.code == 1
-    assert "A has 1 tasks and wants more, and nothing it needs is used up" in idle.out
+    assert "A has 1 task and wants more, and nothing it needs is used up" in idle.out
     assert "Not efficient: at nobody's cost more could be given to A." in idle.out
 
 

@@ -284,7 +284,7 @@ def test_detached_run_finishes_on_its_own(invoke: Invoke, tmp_path: Path) -> Non
 
     answer = json.loads(outcome.out)
     log = Path(answer["log"])
-    eventually(lambda: "over: 1 tasks" in log.read_text())
+    eventually(lambda: "over: 1 task\n" in log.read_text())
     (task,) = listing(invoke, "tasks", "--framework", answer["framework_id"])
     assert task["state"] == "FINISHED"
     assert invoke("logs", task["id"]).out == "from afar\n"

@@ -133,7 +133,7 @@ def _infeasible(scene: Scene, demand: Demand, verdict: Infeasibility) -> Diagnos
     conditions = " and ".join(map(str, demand.shape.constraints))
     return Diagnosis(
         reason=WaitReason.CONSTRAINT,
-        sentence=f"of {verdict.agents_matching} agents that meet {conditions}, none is large enough for {unit}",
+        sentence=f"none of the agents that meet {conditions} ({verdict.agents_matching}) is large enough for {unit}",
         evidence=evidence | {"constraints": conditions},
         next_steps=(
             "loosen the constraints",
@@ -148,7 +148,7 @@ def _is_offered(framework: Framework, demand: Demand) -> Diagnosis | None:
     offered = framework.offered.get(demand.class_id, 0)
     return Diagnosis(
         reason=WaitReason.OFFERED,
-        sentence=f"{offered} units are in offers its framework has not answered yet",
+        sentence=f"its framework has not answered offers of {_counted(offered, 'unit')} yet",
         evidence={"units_offered": str(offered), "units_wanted": str(demand.target)},
         next_steps=("the framework answers its offers, or their lease ends",),
     )
@@ -182,13 +182,13 @@ def _fits_somewhere(scene: Scene, demand: Demand) -> Diagnosis | None:
     if acceptable:
         return Diagnosis(
             reason=WaitReason.RESERVED,
-            sentence=f"it fits on {len(acceptable)} agents, which are kept for work that has waited too long",
+            sentence=f"it fits on {_counted(len(acceptable), 'agent')} kept for work that has waited too long",
             evidence={"agents_reserved": names},
             next_steps=("wait until the reserved work has been served",),
         )
     return Diagnosis(
         reason=WaitReason.DECLINED,
-        sentence=f"it fits on {len(with_room)} agents, on each of which its framework declined it for a time",
+        sentence=f"it fits on {_counted(len(with_room), 'agent')}, where its framework declined it for a time",
         evidence={"agents_declined": names, "filters": str(len(demand.declined))},
         next_steps=(
             "the framework sends its demand again, which ends its filters",
@@ -294,6 +294,10 @@ def _share_or_full(scene: Scene, row: RoleRow, evidence: dict[str, str]) -> Diag
         evidence=evidence,
         next_steps=("wait for tasks to end", "add agents"),
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def _head(rows: list[RoleRow]) -> str:

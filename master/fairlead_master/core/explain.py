@@ -131,11 +131,12 @@ def _class(
     if framework.session is None:
         return _away(framework, identity, kind)
     if master.recovery_until_ms is not None:
+        awaited = len(master.recovering)
         return Explanation(
             identity=identity,
             kind=kind,
             reason=WaitReason.RECOVERING,
-            sentence=f"the master has restarted and waits for {len(master.recovering)} agents it knows",
+            sentence=f"the master has restarted and waits for {awaited} agent{'s' * (awaited != 1)} it knows",
             evidence={"agents": ", ".join(list(master.recovering)[:10])},
             next_steps=("wait a few seconds", "start the missing agents"),
         )

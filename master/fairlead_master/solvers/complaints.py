@@ -50,7 +50,9 @@ class Complaint:
 
     def __str__(self) -> str:
         if not self.standings:
-            return f"{self.user} has {self.tasks:.6g} tasks and wants more, and nothing it needs is used up"
+            tasks = f"{self.tasks:.6g}"
+            tasks += " task" if tasks == "1" else " tasks"
+            return f"{self.user} has {tasks} and wants more, and nothing it needs is used up"
         parts = [
             f"{standing.has_share:.4%} of {standing.resource} and is entitled to {standing.entitled_share:.4%}"
             for standing in self.standings

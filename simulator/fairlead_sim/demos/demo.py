@@ -126,7 +126,10 @@ def shown_standing(console: Console) -> Iterator[Callable[[Standing], None]]:
         now: list[tuple[str, ...]] = list(describe(standing))
         if now != last:
             last = now
-            parts = (f"{name}: {tasks} tasks, share {share}" for name, tasks, _, _, share in now)
+            parts = (
+                f"{name}: {tasks} task{'s' * (tasks != '1')}, share {share}"
+                for name, tasks, _, _, share in now
+            )
             console.print(f"{standing.at_s:5.1f} s  {'   '.join(parts)}", highlight=False, soft_wrap=True)
 
     yield show_line

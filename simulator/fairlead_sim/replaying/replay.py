@@ -188,19 +188,24 @@ def describe_plan(console: Console, plan: ReplayPlan, rule: ScalingRule, jobs: l
     kinds, counts = ResourceKinds(), plan.counts
     left_out = ""
     if counts.left_out:
-        left_out = f", {counts.left_out} tasks fit nowhere (jobs {', '.join(counts.left_out_jobs)})"
+        fit = "task fits" if counts.left_out == 1 else "tasks fit"
+        left_out = f", {counts.left_out} {fit} nowhere (jobs {', '.join(counts.left_out_jobs)})"
     added = counts.floor_added_ms / max(1, counts.duration_ms)
     console.print(
-        f"{len(plan.jobs)} of {len(jobs)} jobs, {plan.tasks} tasks of {len(plan.roles)} users"
-        f" on {len(rule.agents)} agents{left_out}\n"
+        f"{len(plan.jobs)} of {len(jobs)} jobs, {_counted(plan.tasks, 'task')} of {_counted(len(plan.roles), 'user')}"
+        f" on {_counted(len(rule.agents), 'agent')}{left_out}\n"
         f"a node of {kinds.format(rule.reference)} becomes an agent of {kinds.format(rule.target)}: "
-        f"{counts.shrunken} demands shrunken to a whole agent, {counts.raised} raised to the least amount\n"
+        f"{_counted(counts.shrunken, 'demand')} shrunken to a whole agent, {counts.raised} raised to the least amount\n"
         f"time runs {rule.speedup:g} times as fast: arrivals in {plan.last_arrival_ms / 1000:.0f} s, "
-        f"{counts.floored} run times raised to {rule.duration_floor_ms} ms ({added:.2%} more work); "
-        f"{counts.gang_tasks} tasks of bundles run independently",
+        f"{_counted(counts.floored, 'run time')} raised to {rule.duration_floor_ms} ms ({added:.2%} more work); "
+        f"tasks of bundles that run independently: {counts.gang_tasks}",
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def as_document(settings: ReplaySettings, outcome: ReplayOutcome) -> dict[str, Any]:
