@@ -76,9 +76,13 @@ def test_without_reservations_it_would_starve() -> None:
 
 
 class ClosedLoop:
-    """Full hosts of eight cores: every task that ends, after five to fifteen seconds, is wanted again by its framework."""
+    """Full hosts of eight cores: every task that ends is wanted again by its framework."""
 
-    def __init__(self, units: dict[str, Vector], *, policy: str = "drf", hosts: int = 5) -> None:
+    def __init__(
+        self, units: dict[str, Vector], *, policy: str = "drf", hosts: int = 5, length_ms: int = 10_000
+    ) -> None:
+        self._length_ms = length_ms
+        """Mean of tasks; they take half as long more or less."""
         self.allocator = an_allocator(policy=policy)
         for number in range(hosts):
             add_agent(self.allocator, f"h{number}", cpus_and_mem(8, 8))
@@ -121,7 +125,7 @@ class ClosedLoop:
         return {name: amount / everything for name, amount in self.served.items()}
 
     def _start(self, grant: Grant, *, is_counted: bool) -> None:
-        length_ms = self._random.randint(5_000, 15_000)
+        length_ms = self._random.randint(self._length_ms // 2, self._length_ms * 3 // 2)
         self._count += 1
         heappush(self._ends, (self._now_ms + length_ms, self._count, grant.framework_id, grant.agent_id))
         if is_counted:
@@ -156,6 +160,41 @@ def test_nor_does_it_below_a_role_of_its_own() -> None:
     shares = ClosedLoop(units).run(200_000, 800_000)
 
     assert shares["ops/large"] == pytest.approx(0.5, abs=0.04)
+
+
+def test_nor_where_tasks_take_hours() -> None:
+    hour_ms = 3_600_000
+    loop = ClosedLoop({"small": cpus_and_mem(1, 1), "large": cpus_and_mem(6, 6)}, hosts=20, length_ms=hour_ms)
+
+    shares = loop.run(20 * hour_ms, 60 * hour_ms)
+
+    assert shares["large"] == pytest.approx(0.5, abs=0.04)
+
+
+def test_the_wait_is_as_long_as_reservations_have_stood_of_late() -> None:
+    """Agents that take minutes to empty are not emptied every second."""
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    large = add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+    allocator.cycle(1_000)
+    allocator.release(small, host, SMALL)
+    (grant,) = allocator.cycle(101_000)
+    launch(allocator, grant)
+    allocator.release(large, host, LARGE)
+    allocator.charge(small, host, SMALL)
+
+    want(allocator, large, LARGE, 1, now_ms=105_000)
+    allocator.cycle(105_000)
+
+    # A quarter of the hundred seconds that one reservation stood.
+    assert allocator.next_deadline_ms() == 105_000 + 25_000
+    allocator.cycle(129_999)
+    assert allocator.agent_books(host).reserved_for is None
+    allocator.cycle(130_000)
+    assert allocator.agent_books(host).reserved_for == large
 
 
 def test_nothing_is_reserved_for_those_whom_nobody_passes_over() -> None:

@@ -291,7 +291,8 @@ class Allocator:
             return []
         self.counters.cycles += 1
         self._sync_capacity()
-        self._serve_and_look(now_ms)
+        self._reservations.now_ms = now_ms
+        self._serve_and_look()
         self._hierarchy.unpin(None)
         return self._book(now_ms)
 
@@ -412,15 +413,15 @@ class Allocator:
             slots = (self._search.fit.slots or 0) * self._active_count
             self._hierarchy.set_capacity(self._capacity, slots)
 
-    def _serve_and_look(self, now_ms: int) -> None:
+    def _serve_and_look(self) -> None:
         """Serve everyone and look after those who were passed over, again if that set agents free."""
         while True:
             is_complete = self._serve_all()
             if self.settings.when_head_does_not_fit == "freeze":
                 return
-            reservations, after_ms = self._reservations, self.settings.reservation_after_ms
-            reservations.note(self._steps)
-            if not is_complete or not reservations.look(now_ms, after_ms, self._search.fit, self._search):
+            self._reservations.note(self._steps)
+            after_ms = self.settings.reservation_after_ms
+            if not is_complete or not self._reservations.look(after_ms, self._search.fit, self._search):
                 return
 
     def _serve_all(self) -> bool:
