@@ -324,5 +324,9 @@ def test_a_group_alone_at_the_top_pays_for_one_resource_under_pf() -> None:
         assert prices is not None
         return counts, prices.of_whole[:2]
 
-    assert served(("ml", "web")) == ({"a": 3, "b": 2}, pytest.approx((1.8, 0.2)))
-    assert served(("eng/ml", "eng/web")) == ({"a": 4, "b": 1}, pytest.approx((1, 0)))
+    counts, prices = served(("ml", "web"))
+    assert counts == {"a": 3, "b": 2}
+    assert prices == pytest.approx((1.8, 0.2))
+    counts, prices = served(("eng/ml", "eng/web"))
+    assert counts == {"a": 4, "b": 1}
+    assert prices == pytest.approx((1, 0))
