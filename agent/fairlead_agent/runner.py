@@ -154,9 +154,7 @@ class Runner:
 
     async def _turn(self, events: list[Event]) -> actions.LeaveCluster | None:
         now_ms = self._clock.now_ms()
-        decided: list[actions.Action] = []
-        for event in events:
-            decided += self._machine.step(event, now_ms)
+        decided = self._machine.turn(events, now_ms)
         self._stepped_count += sum(not isinstance(event, Tick) for event in events)
         while self._afterwards and self._afterwards[0][0] <= self._stepped_count:
             self._afterwards.popleft()[1]()

@@ -1,6 +1,6 @@
 """The agent's state machine: one verb, ``step``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, unique
 from typing import Any, Final, assert_never
 
@@ -94,6 +94,26 @@ class AgentMachine:
         if state.leave is not None and not state.live:
             finish_leave(step)
         return step.finish()
+
+    def turn(self, happened: Iterable[Event], now_ms: int) -> list[Action]:
+        """Take all that has happened since the last turn, in order.
+
+        As one ``step`` after the other, except that what neighbours report of tasks is put together: one checkpoint before
+        all that follows from them, and one message of statuses behind.
+        """
+        step, state = self._step, self._state
+        step.now_ms = now_ms
+        decided: list[Action] = []
+        for event in happened:
+            kind = type(event)
+            if kind not in _OF_TASKS or state.leave is not None:
+                decided += step.finish()
+                decided += self.step(event, now_ms)
+            elif kind in _TAKERS:
+                _TAKERS[kind](step, event)
+            else:
+                _take_order(step, event)
+        return decided + step.finish() if decided else step.finish()
 
     def next_deadline_ms(self) -> int | None:
         """When the next ``Tick`` is wanted; None if only an event can change anything."""
@@ -204,3 +224,8 @@ _TAKERS: Final[Mapping[type, _Take]] = {
     LeaveRequested: _leave,
 }
 """All other events."""
+
+_OF_TASKS: Final = frozenset(
+    {ProcessStarted, ProcessExited, ProcessStartFailed, LaunchRequested, StatusesAcknowledged}
+)
+"""Events of a busy agent, which neither begin nor end anything that carries its statuses."""

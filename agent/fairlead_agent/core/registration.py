@@ -66,7 +66,7 @@ def obeys(step: Step, epoch: int) -> bool:
     """Whether a master of this epoch is obeyed; a newer one than ever seen is written down first."""
     state = step.state
     if epoch < state.epoch:
-        step.do(CloseSession(reason=f"expected a master of epoch {state.epoch} or later, got {epoch}"))
+        step.do_last(CloseSession(reason=f"expected a master of epoch {state.epoch} or later, got {epoch}"))
         return False
     if epoch > state.epoch:
         state.epoch = epoch

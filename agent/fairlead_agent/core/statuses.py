@@ -83,13 +83,19 @@ def _report(step: Step, key: TaskKey, status: TaskStatus) -> None:
     state = step.state
     if status.state in TERMINAL:
         state.over[key] = status
-    step.write(StatusMade(status=status))
+    step.records.append(StatusMade(status=status))
     outbox = state.outboxes.get(key)
-    if outbox is None:
-        outbox = state.outboxes[key] = Outbox(statuses=[status])
-    else:
+    if outbox is not None:
         outbox.statuses.append(status)
-    _send(step, key, outbox, (status,))
+        _send(step, key, outbox, (status,))
+        return
+    outbox = state.outboxes[key] = Outbox(statuses=[status])
+    if state.is_registered:
+        # As ``_send``, without a look whether a resend is planned: none is of what was not there.
+        step.statuses.append(status)
+        schedule_resend(state, key, outbox, step.now_ms)
+    elif state.is_session_open:
+        state.held.append(status)
 
 
 def repeat(step: Step, key: TaskKey, status: TaskStatus) -> None:

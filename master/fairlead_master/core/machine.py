@@ -41,12 +41,13 @@ class Machine:
             epoch=remembered.epoch,
             allocator=Allocator(kinds, settings.allocation),
         )
+        self.master.watches_time = self.master.allocator.watches_time
         _recover(self.master, remembered, now_ms)
 
     def step(self, event: events.Event, now_ms: int) -> list[Action]:
         """Take one event at a time that never goes back; give what is to be done about it, in order."""
         master = self.master
-        if master.allocator.watches_time:
+        if master.watches_time:
             master.allocator.advance(now_ms)
         _HANDLERS[type(event)](master, event, now_ms)
         out, master.out = master.out, []

@@ -24,8 +24,10 @@ def beat(master: Master, agent: Agent, reports: tuple[tuple[TaskKey, TaskUsage],
             task.usage = usage
     touched: dict[FrameworkId, Framework] = {}
     for task in agent.tasks.values():
+        if task.usage is None:
+            continue
         framework = master.frameworks.get(task.framework_id)
-        if task.usage is not None and framework is not None:
+        if framework is not None:
             _measure(master, framework, task, task.usage, now_ms)
             touched[task.framework_id] = framework
     for framework_id, framework in touched.items():

@@ -236,7 +236,8 @@ def _judge(
     launched: list[TaskSpec] = []
     new_ids: set[str] = set()
     room = scale(offer.unit, offer.units)
-    used = master.kinds.zero
+    used: Vector | None = None
+    """None as long as each takes just a unit, and there is room while there are units."""
     for spec in specs:
         if isinstance(spec, InvalidTask):
             answers.append(LaunchAnswer(spec.task_id, Rejection.INVALID, spec.detail))
@@ -245,8 +246,12 @@ def _judge(
             detail = f"task id {spec.task_id}: expected one that was not used before"
             answers.append(LaunchAnswer(spec.task_id, Rejection.INVALID, detail))
             continue
-        wanted = add(used, spec.resources)
-        if len(launched) == offer.units or not fits(wanted, room):
+        wanted = None
+        if used is not None or spec.resources != offer.unit:
+            used = used or scale(offer.unit, len(launched))
+            wanted = add(used, spec.resources)
+        if len(launched) == offer.units or (wanted is not None and not fits(wanted, room)):
+            used = used or scale(offer.unit, len(launched))
             answers.append(
                 LaunchAnswer(spec.task_id, Rejection.NO_FIT, _no_fit(master, offer, spec, used, room))
             )

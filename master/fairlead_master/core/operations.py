@@ -112,6 +112,7 @@ def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
         return
     master.settings = replace(master.settings, allocation=wanted)
     master.allocator.configure(wanted, now_ms)
+    master.watches_time = master.allocator.watches_time
     agents.judge_all(master)
     master.out.append(
         StorePolicy(

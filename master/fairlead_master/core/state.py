@@ -192,6 +192,8 @@ class Master:
     settings: CoreSettings
     epoch: int
     allocator: Allocator
+    watches_time: bool = False
+    """Whether the allocator must be told the time of each event; asked again when the policy changes."""
     out: list[Action] = field(default_factory=list)
     """Actions of the step under way."""
 

@@ -5,6 +5,7 @@ be late, repeated or about tasks nobody knows; those are answered, not trusted.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from fairlead_master.core import measurements
 from fairlead_master.core import settings as bounds
@@ -18,6 +19,9 @@ from fairlead_proto.tasks import TaskStatus
 
 _COMMAND_WORDS_KEPT = 16
 _WORD_LENGTH_KEPT = 256
+
+_WORDS: Final = {state: state.value for state in TaskState}
+"""Looked up, as an enum finds the value of a member by calling a function of Python."""
 
 
 def shortened(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -42,7 +46,9 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
     for status in statuses:
         key = status.key
         framework = master.frameworks.get(key[0])
-        task = master.find_task(key)
+        task = framework.tasks.get(key[1]) if framework is not None else None
+        if task is None:
+            task = master.finished.get(key)
         # Each task has one owner, and only the owner is believed.
         is_foreign = task is not None and task.agent_id != agent.agent_id
         if framework is None or is_foreign:
@@ -168,7 +174,7 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
         _to_history(master, key, task)
     elif status.state is TaskState.RUNNING and not task.started_ms:
         task.started_ms = now_ms
-    master.note("task", "/".join(key), status.state.value)
+    master.note("task", "/".join(key), _WORDS[status.state])
 
 
 def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None) -> None:
@@ -248,7 +254,7 @@ def statuses_acknowledged(master: Master, event: StatusesAcknowledged, _now_ms: 
         if task is not None:
             agent_id = task.agent_id  # noqa: PLW2901 - who ran it is known better here
             if sequence > task.acknowledged:
-                task.acknowledged = max(task.acknowledged, min(sequence, task.sequence))
+                task.acknowledged = min(sequence, task.sequence)
         agent = master.agents.get(agent_id)
         if agent is not None and agent.session is not None and sequence > 0:
             by_agent.setdefault(agent.session, []).append((key, sequence))

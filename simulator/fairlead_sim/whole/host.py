@@ -149,7 +149,8 @@ class Host:
 
     def _receive(self, orders: list[Order]) -> None:
         """A message of the master."""
-        epoch, settings = self._master.machine.master.epoch, self._master.machine.master.settings
+        master = self._master.machine.master
+        epoch, settings = master.epoch, master.settings
         self._put([order_of(epoch, settings, order) for order in orders])  # type: ignore[arg-type]  # none to frameworks
 
     def _put(self, happened: list[events.Event]) -> None:
@@ -168,23 +169,24 @@ class Host:
                 happened.append(events.Tick())
         statuses: list[TaskStatus] = []
         message: list[to_master.Event] = []
-        step = machine.step
-        for event in happened:
-            for action in step(event, now_ms):
+        processes = self._processes
+        while happened:
+            decided, happened = machine.turn(happened, now_ms), []
+            for action in decided:
                 if type(action) in _OF_NO_CONCERN:
                     continue
                 if isinstance(action, actions.SendStatuses):
                     statuses += action.statuses
                 elif isinstance(action, actions.StartProcess):
-                    self._processes.order(action)
+                    processes.order(action)
                 else:
                     self._carry_out(action, message, happened)
         if statuses:
             message.append(to_master.StatusesReported(session=self._session, statuses=tuple(statuses)))
         if message:
             self._master.send(message)
-        if self._processes.ordered:
-            self._processes.start(self._engine, self._put)
+        if processes.ordered:
+            processes.start(self._engine, self._put)
         self._reminder.by(machine.next_deadline_ms())
 
     def _carry_out(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
@@ -97,12 +97,12 @@ class MasterShell:
             for action in step(event, now_ms):
                 if type(action) in _TO_NOBODY:
                     continue
-                order = cast("Order", action)
-                session = order.session
-                if session in outgoing:
-                    outgoing[session].append(order)
+                order: Order = action  # type: ignore[assignment]  # all others are for a session
+                orders = outgoing.get(order.session)
+                if orders is None:
+                    outgoing[order.session] = [order]
                 else:
-                    outgoing[session] = [order]
+                    orders.append(order)
         return outgoing
 
     def _deliver(self, outgoing: Mapping[int, list[Order]]) -> None:

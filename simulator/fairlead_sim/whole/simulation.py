@@ -105,7 +105,8 @@ class WholeCluster:
     def _run(self) -> None:
         engine, tally = self.engine, self._tally
         idle_since_ms = engine.now_ms
-        while (self._sources or self.unfinished) and engine.advance():
+        advance = engine.advance
+        while (self._sources or self.unfinished) and advance():
             if self._sources or tally.started > tally.ended:
                 idle_since_ms = engine.now_ms
             elif engine.now_ms - idle_since_ms > IDLE_MS:
