@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from io import TextIOWrapper
 from typing import Final, NamedTuple
 
 import click
@@ -17,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from fairlead_cli import errors
 from fairlead_cli.addresses import ADDRESS
+from fairlead_cli.standard_output import OutputFailed, drop, flush_output, watch_output
 
 
 class Verb(NamedTuple):
@@ -115,7 +115,8 @@ def fairlead(ctx: click.Context, master: str | None) -> None:
     """Share real hosts between frameworks, fairly.
 
     The master's address is --master HOST:PORT, or FAIRLEAD_MASTER, or 127.0.0.1:5050. Listings take --json. Exit
-    codes: 0 ok, a task's own code for `run`, 2 invalid input, 3 master unreachable, 4 refused, 130 interrupted.
+    codes: 0 ok, a task's own code for `run`, 1 something failed, 2 invalid input, 3 master unreachable, 4 refused, 130
+    interrupted.
     """
     ctx.obj = master
 
@@ -123,11 +124,15 @@ def fairlead(ctx: click.Context, master: str | None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; expected errors are one line on stderr.
 
+    When the reader of our output has left (`| head`) the code is 1, without a word.
+
     Raises:
-        SystemExit: with code 1, by click and without a word, when the reader of our output has left (`| head`).
+        SystemExit: with that code, by click, if it is what notices.
     """
     try:
         outcome = fairlead.main(args=arguments, prog_name="fairlead", standalone_mode=False)
+        # What is still in the buffer would else fail only once nobody can say so any more.
+        flush_output()
     except (click.Abort, KeyboardInterrupt):
         _debug()
         return errors.EXIT_INTERRUPTED
@@ -135,13 +140,30 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _debug()
         path, text = error.ctx.command_path if error.ctx else "fairlead", error.format_message()
         # A group without a command is answered with its help, which needs no frame.
-        print(text if text.startswith("Usage:") else f"{path}: {text} (see `{path} --help`)", file=sys.stderr)
+        _say(text if text.startswith("Usage:") else f"{path}: {text} (see `{path} --help`)")
         return errors.EXIT_INVALID
     except click.ClickException as error:
         _debug()
-        print(f"fairlead: {error.format_message()}", file=sys.stderr)
+        _say(f"fairlead: {error.format_message()}")
         return error.exit_code
+    except BrokenPipeError:
+        _debug()
+        drop(sys.stdout)
+        return errors.Failed.exit_code
+    except OutputFailed as error:
+        _debug()
+        drop(sys.stdout)
+        _say(f"fairlead: standard output: {error.strerror}")
+        return errors.Failed.exit_code
     return outcome if isinstance(outcome, int) else 0
+
+
+def _say(line: str) -> None:
+    """Print a line on stderr; where that cannot be written either, the exit code has to do."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        drop(sys.stderr)
 
 
 def _debug() -> None:
@@ -152,9 +174,7 @@ def _debug() -> None:
 
 def main() -> None:
     """Entry point of the `fairlead` command."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        # A name with signs that the encoding of a terminal or a pipe lacks is shown escaped, instead of ending us.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    watch_output()
     sys.exit(run())
 
 

@@ -1,3 +1,5 @@
+import errno
+import os
 import subprocess
 import sys
 
@@ -139,3 +141,65 @@ def test_debug_shows_the_traceback(
 
     with pytest.raises(click.ClickException, match="cannot reach the master"):
         invoke("tasks", "--master", f"127.0.0.1:{unused_tcp_port}")
+
+
+def run_into(stdout: str, *arguments: str, **environment: str) -> tuple[int, str]:
+    """Exit code and stderr of a command whose standard output is that file."""
+    with open(stdout, "wb") as file:  # noqa: PTH123 - no path of a test's own
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead_cli.main", *arguments],
+            env={**os.environ, **environment},
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["reproduce", "list"], ["reproduce", "list", "--json"]]
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_one_line(arguments: list[str], unbuffered: str) -> None:
+    """By click, by print, and what is still in a buffer at the end."""
+    found = run_into("/dev/full", *arguments, PYTHONUNBUFFERED=unbuffered)
+
+    assert found == (1, "fairlead: standard output: No space left on device\n")
+
+
+def test_exit_code_is_told_though_errors_cannot_be_written() -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - no path of a test's own
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead_cli.main", "fly"], stderr=full, timeout=60, check=False
+        )
+
+    assert done.returncode == 2
+
+
+def test_reader_that_leaves_hears_no_complaint() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead_cli.main", "reproduce", "list"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_other_trouble_with_files_is_not_blamed_on_the_output(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(main.fairlead, "main", broken)
+
+    with pytest.raises(OSError, match="No space left"):
+        invoke("--help")
