@@ -313,6 +313,7 @@ def _write(out: Path, outcome: "Outcome", request: Request) -> None:
 def _print(outcome: "Outcome", out: Path | None) -> None:
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
+    from fairlead_sim.simulating.advice import doubts
     from fairlead_sim.simulating.tables import refusals, size_rows, summary_rows
 
     policies = outcome.study.policies
@@ -325,7 +326,7 @@ def _print(outcome: "Outcome", out: Path | None) -> None:
         )
         columns[0] = Column("TASKS", lambda row: row["measure"], right=True)
         print_table(size_rows(outcome), columns)
-    for line in refusals(outcome):
+    for line in (*refusals(outcome), *doubts(outcome)):
         print(line)
     if out is not None:
         print(f"\n{out / 'report.html'}")

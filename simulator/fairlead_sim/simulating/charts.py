@@ -166,7 +166,9 @@ def _waits(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     axes.set_xticks(range(len(sizes)), [f"up to {100 * size:.3g} %" for size in sizes])
     axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(lambda value, _: span(value * 1000))
+    longest_s = max(max(_number(row[3]), _number(row[5])) for row in data.rows)
+    shown = [0, *(size for size in _LENGTHS_S if 1 <= size <= 2 * longest_s)]
+    axes.set_yticks(shown, ["0", *(span(1000 * size) for size in shown[1:])])
     axes.set_xlabel(
         "demand of a task, of the largest node; the bar is the mean wait, the dash that of 95 % of tasks at most"
     )

@@ -7,9 +7,9 @@ from typing import Any
 from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.simulating.comparison import NOTICEABLE, changes_by_user, reductions_by_size
 from fairlead_sim.simulating.measures import measures
-from fairlead_sim.simulating.resampling import ratio_of_means
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
+from fairlead_sim.simulating.telling_apart import completion_ratio
 
 
 def as_document(outcome: Outcome, *, with_speed: bool) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _compare(
     policy: str, runs: Sequence[PolicyResult], against: str, first: Sequence[PolicyResult]
 ) -> dict[str, Any]:
     changes = changes_by_user(runs, first)
-    ratio = ratio_of_means(runs[0].completions_ms, first[0].completions_ms) if len(runs) == 1 else None
+    ratio = completion_ratio(runs, first)
     return {
         "policy": policy,
         "against": against,

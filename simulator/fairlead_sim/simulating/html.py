@@ -7,11 +7,12 @@ from typing import Final
 
 _STYLE: Final = """
 :root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
 h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
 table { border-collapse: collapse; font-size: .92rem; margin: 1rem 0; display: block; overflow-x: auto; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 9rem; position: sticky; left: 0; background: #fff; }
+td small { display: block; color: #555; max-width: 26rem; line-height: 1.3; }
 thead th { border-bottom: 2px solid #888; } td.best { background: #e3f2e1; font-weight: 600; }
 img { max-width: 100%; height: auto; display: block; margin: .5rem 0; }
 figure { margin: 1rem 0 2rem; } figcaption { color: #444; }
@@ -63,17 +64,22 @@ def terms(meanings: Sequence[tuple[str, str]]) -> str:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], best: Sequence[frozenset[int]] | None = None
 ) -> str:
-    """Plain cells; ``best`` has, for each row, the places of the cells to mark."""
+    """Plain cells, of which a second line is small print; ``best`` has, for each row, the places of the cells to mark."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = []
     for number, row in enumerate(rows):
         marked = best[number] if best is not None else frozenset()
         cells = "".join(
-            f'<td class="best">{escape(cell)}</td>' if place in marked else f"<td>{escape(cell)}</td>"
+            f'<td class="best">{_cell(cell)}</td>' if place in marked else f"<td>{_cell(cell)}</td>"
             for place, cell in enumerate(row)
         )
         body.append(f"<tr>{cells}</tr>\n")
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(body)}</tbody>\n</table>"
+
+
+def _cell(text: str) -> str:
+    first, line_break, more = text.partition("\n")
+    return f"{escape(first)}<small>{escape(more)}</small>" if line_break else escape(first)
 
 
 def picture(png: bytes, *, alternative: str, caption: str) -> str:

@@ -6,6 +6,7 @@ from enum import Enum, unique
 from typing import Final
 
 from fairlead_sim.simulating.intervals import Estimate, estimate
+from fairlead_sim.simulating.resampling import Ratio, ratio_of_means, ratio_of_percentiles
 from fairlead_sim.simulating.result import PolicyResult
 
 
@@ -41,6 +42,10 @@ class Measure:
     best: Best
     pick: Callable[[PolicyResult], float | None]
     """None where there is no such number: nothing contended, say."""
+    is_of_starts: bool = False
+    """Whether it counts when tasks start and what they hold, and not when they are over."""
+    ratio: Callable[[PolicyResult, PolicyResult], Ratio | None] | None = None
+    """Of two runs of the same jobs, with an interval from the jobs; None where there is no such interval."""
 
     def of(self, runs: Sequence[PolicyResult]) -> Estimate | None:
         """Over the seeds of one policy; None if a run lacks it."""
@@ -72,7 +77,8 @@ class Measure:
             return self.write(None)
         if not found.half_width:
             return self.write(found.mean, unit_ms)
-        return f"{self.write(found.mean, unit_ms)} ± {self.write(found.half_width, unit_ms)}"
+        mean = self.write(found.mean, unit_ms).partition(" ")[0]  # the unit once
+        return f"{mean} ± {self.write(found.half_width, unit_ms)}"
 
 
 _UNITS: Final = {86_400_000: "d", 3_600_000: "h", 60_000: "min", 1_000: "s", 1: "ms"}
@@ -92,19 +98,33 @@ def span(duration_ms: float, unit_ms: int | None = None) -> str:
 
 
 FIXED: Final = (
-    Measure("completion_ms.mean", "job completion, mean", Kind.TIME, Best.LOW, lambda run: run.completion_ms.mean),
-    Measure("completion_ms.p50", "half of the jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p50),
+    Measure(
+        "completion_ms.mean", "job completion, mean", Kind.TIME, Best.LOW, lambda run: run.completion_ms.mean,
+        ratio=lambda run, other: ratio_of_means(run.completions_ms, other.completions_ms),
+    ),
+    Measure(
+        "completion_ms.p50", "half of the jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p50,
+        ratio=lambda run, other: ratio_of_percentiles(run.completions_ms, other.completions_ms, 50),
+    ),
     Measure("completion_ms.p95", "95 % of jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p95),
     Measure("completion_ms.p99", "99 % of jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p99),
     Measure("slowdown.mean", "job slowdown, mean", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.mean),
     Measure("slowdown.p50", "slowdown of half of the jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p50),
-    Measure("slowdown.p95", "slowdown of 95 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p95),
-    Measure("slowdown.p99", "slowdown of 99 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p99),
-    Measure("wait_ms.mean", "task wait, mean", Kind.TIME, Best.LOW, lambda run: run.wait_ms.mean),
-    Measure("makespan_ms", "all done after", Kind.TIME, Best.LOW, lambda run: run.makespan_ms),
-    Measure("jain", "Jain's index of dominant shares", Kind.FACTOR, Best.HIGH, lambda run: run.jain),
     Measure(
-        "below_fraction", "contending time below 1/n", Kind.FRACTION, Best.LOW, lambda run: run.below_fraction
+        "slowdown.p95", "slowdown of 95 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p95,
+        ratio=lambda run, other: ratio_of_percentiles(run.slowdowns, other.slowdowns, 95),
+    ),
+    Measure("slowdown.p99", "slowdown of 99 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p99),
+    Measure(
+        "wait_ms.mean", "task wait, mean", Kind.TIME, Best.LOW, lambda run: run.wait_ms.mean, is_of_starts=True
+    ),
+    Measure("makespan_ms", "all done after", Kind.TIME, Best.LOW, lambda run: run.makespan_ms),
+    Measure(
+        "jain", "Jain's index of dominant shares", Kind.FACTOR, Best.HIGH, lambda run: run.jain, is_of_starts=True
+    ),
+    Measure(
+        "below_fraction", "contending time below 1/n", Kind.FRACTION, Best.LOW, lambda run: run.below_fraction,
+        is_of_starts=True,
     ),
     Measure(
         "violations", "users worse off than on an own 1/n", Kind.COUNT, Best.LOW, lambda run: len(run.violations)
@@ -129,7 +149,7 @@ def measures(runs: Sequence[PolicyResult]) -> list[Measure]:
 def _utilization(resource: str) -> Measure:
     return Measure(
         f"utilization.{resource}", f"{resource} in use, mean", Kind.FRACTION, Best.HIGH,
-        lambda run: run.utilization.get(resource),
+        lambda run: run.utilization.get(resource), is_of_starts=True,
     )  # fmt: skip
 
 
@@ -138,20 +158,5 @@ def _until_last(resource: str) -> Measure:
         f"resources.{resource}.held_until_last_arrival", f"{resource} in use until the last arrival",
         Kind.FRACTION, Best.HIGH,
         lambda run: run.resources[resource].held_until_last_arrival if resource in run.resources else None,
+        is_of_starts=True,
     )  # fmt: skip
-
-
-def best_of(measure: Measure, found: Sequence[Estimate | None]) -> frozenset[int]:
-    """Places of the best policies by a measure: those within one per cent of the best; none if all are alike."""
-    known = {place: each.mean for place, each in enumerate(found) if each is not None}
-    if measure.best is Best.NEITHER or len(known) < 2:
-        return frozenset()
-    ends = min(known.values()), max(known.values())
-    if ends[1] - ends[0] <= _ALIKE * abs(ends[1]):
-        return frozenset()
-    best = ends[0] if measure.best is Best.LOW else ends[1]
-    return frozenset(place for place, value in known.items() if abs(value - best) <= _ALIKE * abs(best))
-
-
-_ALIKE: Final = 0.01
-"""Policies that differ by less than a hundredth are the same to an operator."""

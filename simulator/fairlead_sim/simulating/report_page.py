@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sim.simulating import html
-from fairlead_sim.simulating.advice import answers, summary
+from fairlead_sim.simulating.advice import Answer, answers, summary
 from fairlead_sim.simulating.comparison import NOTICEABLE, changes_by_user
-from fairlead_sim.simulating.measures import best_of, measures, span, unit_of
+from fairlead_sim.simulating.measures import measures, span, unit_of
+from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
-from fairlead_sim.simulating.tables import refusals, size_rows
+from fairlead_sim.simulating.tables import refusals, size_rows, summary_rows
+from fairlead_sim.simulating.telling_apart import rank
 
+_BYTES: Final = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"))
 USERS_SHOWN_MAX: Final = 40
 """Those with the most work; the CSV has them all."""
 
@@ -25,18 +28,20 @@ def report_page(outcome: Outcome, plots: Mapping[str, bytes], *, title: str, com
         command: With which it can be repeated.
     """
     policies = outcome.study.policies
+    known = answers(outcome)
     parts = [
         html.heading(f"{title} under {', '.join(policies)}", 1),
         *_setting(outcome),
         html.heading("Which policy?"),
-        html.bullets(summary(outcome)),
-        _questions(outcome),
+        html.bullets(summary(outcome, known)),
+        _questions(outcome, known),
+        html.paragraph(_marks(outcome, known)),
         html.heading("All measures"),
-        _measures(outcome),
-        *_charts(outcome, plots),
-        *_users(outcome),
+        _measures(outcome, known),
         html.heading("How to read this"),
         html.terms(_TERMS),
+        *_charts(outcome, plots),
+        *_users(outcome),
         html.heading("Again"),
         html.paragraph(
             "The same command gives the same numbers. The CSV files beside this page have what the charts show."
@@ -53,7 +58,7 @@ def report_page(outcome: Outcome, plots: Mapping[str, bytes], *, title: str, com
 def _setting(outcome: Outcome) -> list[str]:
     study, options = outcome.study, outcome.study.options
     workload = outcome.workloads[0]
-    capacity = ResourceKinds().format(workload.yardstick.survey.capacity)
+    capacity = _amounts(workload.yardstick.survey.capacity)
     who = "each job has a share of its own" if options.is_user_per_job else f"{workload.users} users"
     seeds = ""
     if len(study.seeds) > 1:
@@ -70,34 +75,73 @@ def _setting(outcome: Outcome) -> list[str]:
     ]
     found = refusals(outcome)
     if found:
-        parts += [html.paragraph("Not everything could be run:", is_note=True), html.bullets(found)]
+        parts += [html.paragraph("Not everything was run:", is_note=True), html.bullets(found)]
     return parts
 
 
-def _questions(outcome: Outcome) -> str:
-    found = answers(outcome)
+def _amounts(capacity: Vector) -> str:
+    """Amounts for a person: memory in the largest unit of which there is one."""
+    return ", ".join(
+        f"{_bytes(amount)} {name}" if name in {"mem", "disk"} else f"{amount:,g} {name}"
+        for name, amount in ResourceKinds().as_units(capacity).items()
+    )
+
+
+def _bytes(amount: float) -> str:
+    size, unit = next((each for each in _BYTES if amount >= each[0]), _BYTES[-1])
+    return f"{amount / size:,.4g} {unit}"
+
+
+def _questions(outcome: Outcome, known: Sequence[Answer]) -> str:
     rows = [
-        (f"{answer.question.text} ({answer.question.measure.title})", *answer.numbers) for answer in found
+        (
+            f"{answer.question.text}{'' if answer.has_interval else ' °'}\n{answer.question.meaning}",
+            *answer.numbers,
+        )
+        for answer in known
     ]
-    best = [frozenset(place + 1 for place in answer.best) for answer in found]
+    best = [frozenset(place + 1 for place in answer.best) for answer in known]
     return html.table(("Question", *outcome.study.policies), rows, best)
 
 
-def _measures(outcome: Outcome) -> str:
+def _marks(outcome: Outcome, known: Sequence[Answer]) -> str:
+    """What is marked, and how much chance there is in it."""
+    if len(outcome.study.policies) < 2:
+        return ""
+    marked = "Marked are the best number of a row and those that cannot be told from it; nothing is, where all are alike."
+    if len(outcome.study.seeds) > 1:
+        return f"{marked} Policies are compared seed by seed: what a 95 % interval of their differences leaves open is not told apart."
+    marked += (
+        " There is one run of each policy, so chance is judged by drawing its jobs again in 50 blocks: what a 95 % interval of "
+        "the ratio of two policies leaves open is not told apart. It says how much a few stretches of this work decide the "
+        "result, and not what other work would give."
+    )
+    if any(not answer.has_interval for answer in known):
+        marked += " Questions with ° have no interval: there those within a hundredth are alike, and a tenth may be chance."
+    return marked
+
+
+def _measures(outcome: Outcome, known: Sequence[Answer]) -> str:
     policies = outcome.study.policies
-    rows, best = [], []
+    ranked = {answer.question.measure.name: answer.best for answer in known}
+    rows, best = [("jobs finished", *map(_finished, outcome.results.values()))], [frozenset[int]()]
     for measure in measures([run for runs in outcome.results.values() for run in runs]):
         found = [measure.of(runs) for runs in outcome.results.values()]
         if any(each is not None for each in found):
             rows.append((measure.title.strip(), *measure.write_all(found)))
-            best.append(frozenset(place + 1 for place in best_of(measure, found)))
-    finished = [
-        " ".join(dict.fromkeys(f"{run.jobs_finished} of {run.jobs}" for run in runs))
-        for runs in outcome.results.values()
-    ]
-    rows.insert(0, ("jobs finished", *finished))
-    best.insert(0, frozenset())
+            places = ranked[measure.name] if measure.name in ranked else rank(measure, outcome.results).best
+            best.append(frozenset(place + 1 for place in places))
+    if len(policies) > 1:
+        ratios = next(row for row in summary_rows(outcome) if row["measure"].startswith("mean completion /"))
+        rows.insert(2, (f"{ratios['measure']} (95 % interval)", *(ratios[policy] for policy in policies)))
+        best.insert(2, frozenset())
     return html.table(("Measure", *policies), rows, best)
+
+
+def _finished(runs: Sequence[PolicyResult]) -> str:
+    if all(run.jobs_finished == run.jobs for run in runs):
+        return "all"
+    return " ".join(dict.fromkeys(f"{run.jobs_finished:,} of {run.jobs:,}" for run in runs))
 
 
 def _charts(outcome: Outcome, plots: Mapping[str, bytes]) -> list[str]:
@@ -277,9 +321,5 @@ _TERMS: Final = (
             "Under slots a task takes a slot, whatever it needs, so hosts may be promised more than they have. Tasks there run slower: "
             "by the CPU's overload, and by a modelled thrashing where memory is overfull."
         ),
-    ),
-    (
-        "best",
-        "Marked are the best numbers of a row and those within a hundredth of them; nothing is marked where all are alike.",
     ),
 )

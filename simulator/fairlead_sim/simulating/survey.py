@@ -30,6 +30,8 @@ class Survey:
     """Upper ends of the quartiles of demand size over their tasks; equal sizes may leave fewer than four."""
     job_size_ends: tuple[int, ...]
     """Upper ends, in tasks, of the classes of job size; the last is that of the largest job."""
+    gangs: int
+    """Of those jobs, those with tasks that start together; when two compete, lots decide."""
     users: tuple[str, ...]
     """Of those jobs; the one with the most work first, in dominant share times run time."""
 
@@ -52,6 +54,7 @@ def survey(jobs: Sequence[Job], nodes: Sequence[Node], user_of: Callable[[Job], 
         feasible=feasible,
         size_ends=_quartiles(sizes, largest_amounts(totals)),
         job_size_ends=_job_size_ends(max((jobs[place].tasks for place in feasible), default=1)),
+        gangs=sum(any(bundle.is_gang for bundle in jobs[place].bundles) for place in feasible),
         users=tuple(sorted(work, key=lambda user: (-work[user], user))),
     )
 

@@ -1,12 +1,13 @@
 """A study's results as rows of text, a column a policy: what the command prints and the report shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from fairlead_sim.simulating.comparison import SizeReduction, reductions_by_size
 from fairlead_sim.simulating.measures import measures, span, unit_of
-from fairlead_sim.simulating.resampling import ratio_of_means
+from fairlead_sim.simulating.resampling import Ratio
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
+from fairlead_sim.simulating.telling_apart import completion_ratio
 
 Row = dict[str, str]
 """``measure`` and a cell for each policy."""
@@ -26,22 +27,22 @@ def summary_rows(outcome: Outcome) -> list[Row]:
         if any(each is not None and each.mean for each in found) or measure.name == "violations":
             cells = dict(zip(outcome.results, measure.write_all(found), strict=True))
             rows.append({"measure": measure.title} | cells)
-    if len(outcome.study.seeds) == 1 and len(outcome.study.policies) > 1:
+    if len(outcome.study.policies) > 1:
         rows.append(_ratio_row(outcome))
     return rows
 
 
 def _ratio_row(outcome: Outcome) -> Row:
-    """Mean completions as parts of the first policy's; of one run, whose jobs are drawn again for an interval."""
+    """Mean completions as parts of the first policy's, with 95 % intervals."""
     reference, *others = outcome.study.policies
-    first = outcome.results[reference][0]
+    first = outcome.results[reference]
     return {"measure": f"mean completion / {reference}'s", reference: "1"} | {
-        policy: _ratio(outcome.results[policy][0], first) for policy in others
+        policy: write_ratio(completion_ratio(outcome.results[policy], first)) for policy in others
     }
 
 
-def _ratio(run: PolicyResult, first: PolicyResult) -> str:
-    ratio = ratio_of_means(run.completions_ms, first.completions_ms)
+def write_ratio(ratio: Ratio | None) -> str:
+    """A ratio and, in brackets, its interval."""
     if ratio is None:
         return "-"
     if ratio.low is None or ratio.high is None:
@@ -67,7 +68,10 @@ def _size_row(policies: Sequence[str], found: Mapping[str, SizeReduction]) -> Ro
         each = found.get(policy)
         row[policy] = "-" if each is None else span(each.completion_ms.mean, unit_ms)
         if each is not None and policy != policies[0]:
-            row[policy] += f" ({100 * each.reduction.mean:+.0f} %)"
+            half_width = each.reduction.half_width
+            row[policy] += (
+                f" ({100 * each.reduction.mean:+.0f}{f' ± {100 * half_width:.0f}' if half_width else ''} %)"
+            )
     return row
 
 
@@ -77,17 +81,27 @@ def size_name(least: int, most: int) -> str:
 
 
 def refusals(outcome: Outcome) -> list[str]:
-    """What was not run and why, one line each; the same under every policy, so said once for each seed."""
-    lines = dict.fromkeys(remark for workload in outcome.workloads for remark in workload.remarks)
+    """What was not run and why, one line each; what is the same under every policy and seed is said once."""
+    remarks = [remark for workload in outcome.workloads for remark in workload.remarks]
+    seeds: dict[str, list[int]] = {}
     for runs in outcome.results.values():
         for run in runs:
-            seed = f" (seed {run.seed})" if len(runs) > 1 else ""
-            for each in run.refused:
-                jobs = "1 job" if each.jobs == 1 else f"{each.jobs} jobs, the first of them"
-                lines[f"refused{seed}: {jobs} {each.example}: {each.reason}"] = None
-            if not run.is_complete:
-                left = run.jobs - run.jobs_finished
-                lines[
-                    f"cut short{seed}: under {run.policy} {left} of {run.jobs} jobs were not done at the end"
-                ] = None
-    return list(lines)
+            for line in _refusals_of(run):
+                seeds.setdefault(line, []).append(run.seed)
+    lines = []
+    for line, told in seeds.items():
+        what, _, rest = line.partition(": ")
+        of_seeds = dict.fromkeys(map(str, told))
+        is_everywhere = len(of_seeds) == len(outcome.study.seeds)
+        where = "" if is_everywhere else f" (seed {', '.join(of_seeds)})"
+        lines.append(f"{what}{where}: {rest}")
+    return [*dict.fromkeys(remarks), *lines]
+
+
+def _refusals_of(run: PolicyResult) -> Iterator[str]:
+    for each in run.refused:
+        jobs = "1 job" if each.jobs == 1 else f"{each.jobs} jobs, the first of them"
+        yield f"refused: {jobs} {each.example}: {each.reason}"
+    if not run.is_complete:
+        left = run.jobs - run.jobs_finished
+        yield f"cut short: under {run.policy} {left} of {run.jobs} jobs were not done at the end"

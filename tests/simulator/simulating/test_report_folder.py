@@ -12,10 +12,14 @@ from typing import Any
 
 import pytest
 
-from fairlead_sim.simulating.advice import answers, summary
+from fairlead_master.allocation.policies.names import EXAMPLES
+from fairlead_sim.simulating.advice import answers, doubts, summary
 from fairlead_sim.simulating.charts import CHARTS, PlotsUnavailable
+from fairlead_sim.simulating.policy_words import in_words
 from fairlead_sim.simulating.report_folder import write_report
+from fairlead_sim.simulating.run import SimulationOptions
 from fairlead_sim.simulating.study import Outcome, Study, run_study
+from fairlead_sim.simulating.tables import refusals
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.workload import Bundle, Job
 from tests.simulator.workload_builders import GIB
@@ -31,6 +35,8 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 class Crowd:
     """Two users that want more than there is, one with small tasks and one with large ones."""
 
+    is_gang: bool = False
+
     def jobs(self, seed: int, /) -> list[Job]:
         found = []
         for number in range(12):
@@ -38,7 +44,14 @@ class Crowd:
                 ("ann", 5 + seed, (1000, GIB, 0, 0)) if number % 2 else (SHARP, 2, (2000, 4 * GIB, 0, 0))
             )
             bundle = Bundle(
-                job_id="", user=user, stage=0, tasks=tasks, unit=unit, submit_ms=0, duration_ms=9000 + number
+                job_id="",
+                user=user,
+                stage=0,
+                tasks=tasks,
+                unit=unit,
+                submit_ms=0,
+                duration_ms=9000 + number,
+                is_gang=self.is_gang,
             )
             found.append(Job(job_id=f"j{number}", user=user, submit_ms=number * 1000, bundles=(bundle,)))
         return found
@@ -114,7 +127,11 @@ def test_the_page_says_what_to_choose_and_what_to_doubt(tmp_path: Path) -> None:
     page = Page(write(tmp_path, a_study("drf", "slots:8")))
 
     assert "Which policy?" in page.text
-    assert "best in" in page.text
+    assert "among the best in" in page.text
+    assert "Mean time from submission to the end of a job, beside drf: slots:8" in page.text
+    assert "drf (dominant resource fairness:" in page.text
+    assert "Jain's index of dominant shares, a dominant share being" in page.text
+    assert "8 cpus, 16 GiB mem" in page.text
     assert "Under slots:8" in page.text
     assert "promised more than they have" in page.text
     assert "fairlead simulate --trace 'a crowd.csv'" in page.text
@@ -124,8 +141,52 @@ def test_who_promises_twice_is_not_best_at_starting_early() -> None:
     outcome = a_study("drf", "slots:8")
 
     for answer in answers(outcome):
-        assert not (answer.question.is_of_starts and 1 in answer.best)
-    assert any("not compared in waits" in line for line in summary(outcome))
+        assert not (answer.question.measure.is_of_starts and 1 in answer.best)
+    assert any("not compared in waits" in line for line in summary(outcome, answers(outcome)))
+
+
+def test_chance_is_not_called_best() -> None:
+    # One policy under two names.
+    outcome = a_study("pf", "ceei", seeds=(1, 2, 3))
+
+    assert not any(answer.best for answer in answers(outcome))
+    assert all(answer.has_interval for answer in answers(outcome))
+    assert "ceei no difference that could not be chance" in " ".join(summary(outcome, answers(outcome)))
+
+
+def test_lots_that_gangs_draw_are_a_doubt_of_a_single_run() -> None:
+    def of(*seeds: int, is_gang: bool) -> list[str]:
+        source = Crowd(is_gang=is_gang)
+        study = Study(source=source, nodes=NODES, policies=("drf", "fifo"), seeds=seeds)
+        return doubts(run_study(study, processes=1))
+
+    (doubt,) = of(1, is_gang=True)
+
+    assert doubt.startswith("12 jobs are gangs")
+    assert "--seeds" in doubt
+    assert of(1, 2, is_gang=True) == []
+    assert of(1, is_gang=False) == []
+
+
+def test_what_is_refused_under_every_seed_is_said_once() -> None:
+    small = (Node(name="a", total=(1000, 8 * GIB, 0, 0)),)
+    study = Study(
+        source=Crowd(), nodes=small, policies=("drf", "pf"), seeds=(1, 2),
+        options=SimulationOptions(horizon_ms=15_000),
+    )  # fmt: skip
+
+    refused, *cut_short = refusals(run_study(study, processes=1))
+
+    assert refused == "refused: 6 jobs, the first of them j0: a task wants more cpus than any node has"
+    assert len(cut_short) == 2
+    assert all(line.startswith("cut short") for line in cut_short)
+
+
+def test_every_kind_of_policy_is_put_in_words() -> None:
+    assert [policy for policy in EXAMPLES if not in_words(policy)] == []
+    assert "4 places" in in_words("slots:4")
+    assert "shares of cpus" in in_words("max-min:cpus")
+    assert in_words("polka") == ""
 
 
 def test_one_policy_is_nothing_to_choose_from(tmp_path: Path) -> None:

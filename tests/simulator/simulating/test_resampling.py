@@ -1,10 +1,12 @@
 """Intervals of a ratio from a single sample, against cases whose answer is known."""
 
+from itertools import pairwise
+from math import ceil
 from random import Random
 
 import pytest
 
-from fairlead_sim.simulating.resampling import BLOCKS, ratio_of_means
+from fairlead_sim.simulating.resampling import BLOCKS, _Ranked, ratio_of_means, ratio_of_percentiles
 
 
 def _lengths(seed: int, count: int) -> list[float]:
@@ -43,6 +45,38 @@ def test_intervals_of_independent_jobs_hold_the_truth_about_as_often_as_they_say
         held += found.low <= 1.0 <= found.high
 
     assert 26 <= held <= 30
+
+
+@pytest.mark.parametrize("percent", [1, 50, 95, 100])
+def test_a_percentile_of_a_draw_is_that_of_its_values(percent: int) -> None:
+    dice = Random(3)
+    values = [float(dice.randrange(40)) for _ in range(1_017)]
+    ends = [1_017 * number // 13 for number in range(14)]
+    ranked = _Ranked(values, ends, percent)
+
+    for _ in range(50):
+        times = [dice.randrange(4) for _ in range(12)] + [1]
+        drawn = sorted(
+            value
+            for block, (first, last) in enumerate(pairwise(ends))
+            for value in values[first:last] * times[block]
+        )
+        assert ranked.percentile(times) == drawn[max(1, ceil(len(drawn) * percent / 100)) - 1]
+
+
+def test_a_percentile_that_hangs_on_few_blocks_has_a_wide_interval() -> None:
+    reference = [1.0] * 1_000
+    spread_out = [9.0 if number % 10 == 0 else 1.0 for number in range(1_000)]
+    in_one_place = sorted(spread_out)
+
+    certain = ratio_of_percentiles(spread_out, reference, 95)
+    uncertain = ratio_of_percentiles(in_one_place, reference, 95)
+
+    assert certain is not None
+    assert uncertain is not None
+    assert (certain.value, certain.low, certain.high) == (9, 9, 9)
+    # Five of 50 blocks are long; with two or fewer of them in a draw, its 95th percentile is short.
+    assert (uncertain.value, uncertain.low, uncertain.high) == (9, 1, 9)
 
 
 def test_the_same_sample_gives_the_same_interval() -> None:

@@ -126,9 +126,7 @@ def test_what_cannot_be_run_is_refused_before_it_runs() -> None:
         run_policy([], NODES, "drf")
     with pytest.raises(WorkloadError, match="nodes: expected at least one"):
         run_policy([job], [], "drf")
-    with pytest.raises(
-        WorkloadError, match=r"got none among 1: huge: .*lacks cpus"
-    ):
+    with pytest.raises(WorkloadError, match=r"got none among 1: huge: .*lacks cpus"):
         run_policy([a_job("huge", 1, 64)], NODES, "drf")
     with pytest.raises(AllocationError, match="polka"):
         run_policy([job], NODES, "polka")
