@@ -71,9 +71,17 @@ class RunTimes:
         """How long it runs on after it has run so long; only if they are known."""
         return self._sample(framework, unit).left_ms(ran_ms)
 
+    def are_of_others(self, framework: FrameworkState, unit: Vector) -> bool:
+        """Whether they are of other work: nothing of this framework, nor of one of its name in its role, has finished."""
+        closest = next(iter(self._known(framework, unit)), None)
+        return self.given_ms is None and closest in {("role", framework.role), _ALL}
+
     def _sample(self, framework: FrameworkState, unit: Vector) -> _Sample:
+        return self._samples[next(self._known(framework, unit))]
+
+    def _known(self, framework: FrameworkState, unit: Vector) -> Iterator[Hashable]:
         likenesses = _likenesses(framework.framework_id, framework.name, framework.role, unit)
-        return next(self._samples[likeness] for likeness in likenesses if likeness in self._samples)
+        return (likeness for likeness in likenesses if likeness in self._samples)
 
 
 _ALL = "all"

@@ -34,7 +34,7 @@ def answer(snapshot: Snapshot, question: Question, run_times: RunTimes) -> Answe
     """
     return Answer(
         assumption=_assumption(run_times),
-        remarks=_remarks(snapshot),
+        remarks=_remarks(snapshot, run_times),
         horizon_ms=question.horizon_ms,
         cases=[
             _Simulation(snapshot, case, question, run_times).outcome() for case in cases(snapshot, question)
@@ -229,8 +229,19 @@ def _assumption(run_times: RunTimes) -> str:
     )
 
 
-def _remarks(snapshot: Snapshot) -> list[str]:
+def _remarks(snapshot: Snapshot, run_times: RunTimes) -> list[str]:
     remarks = []
+    wanted = sum(each.units for each in snapshot.waiting)
+    guessed = sum(
+        each.units
+        for each in snapshot.waiting
+        if run_times.are_of_others(snapshot.frameworks[each.framework_id], each.unit)
+    )
+    if guessed:
+        remarks.append(
+            f"of {guessed} of the {wanted} tasks that wait nothing alike has finished yet, so that they are taken to run as long as "
+            "other work of their role or of the cluster did, which may be far off: say how long with --task-duration"
+        )
     if snapshot.tasks_left_out:
         remarks.append(
             f"tasks on agents that are gone or not back yet are left out: {snapshot.tasks_left_out}"

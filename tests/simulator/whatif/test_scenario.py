@@ -108,6 +108,21 @@ def test_run_times_are_those_of_each_framework() -> None:
     assert ends == {"A": 300, "B": 15_300}
 
 
+def test_times_of_other_work_are_told_from_own_ones() -> None:
+    waiting = (*BOTH_WAIT, some_waiting("C", A, 7))
+    snapshot = replace(a_snapshot(waiting=waiting), frameworks={name: a_framework(name) for name in "ABC"})
+    own = some_finished("A", A, 100) + some_finished("old", B, 100, name="B", role="B")
+    tasks = sum(each.units for each in waiting)
+
+    (remark,) = answer(snapshot, Question(), RunTimes(own)).remarks
+    other = answer(snapshot, Question(), RunTimes(some_finished("D", A, 11))).remarks
+
+    assert remark.startswith(f"of 7 of the {tasks} tasks that wait nothing alike has finished")
+    assert other[0].startswith(f"of {tasks} of the {tasks} tasks")
+    assert answer(snapshot, Question(), SECOND).remarks == []
+    assert answer(snapshot, Question(), NOT_KNOWN).remarks == []
+
+
 def test_nothing_is_said_of_the_future_where_nothing_is_known_of_it() -> None:
     found = answer(a_snapshot(waiting=BOTH_WAIT), Question(), NOT_KNOWN)
 
