@@ -23,6 +23,7 @@ from fairlead_master.allocation.agents import HIDDEN, Agent, Fit
 from fairlead_master.allocation.api import Counters
 from fairlead_master.allocation.placement import Rule
 from fairlead_master.allocation.shape import Shape, ShapeKey
+from fairlead_master.allocation.sizes import Sizes
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint
@@ -72,14 +73,8 @@ class AgentSearch:
         self._woken_to = 0
         """Where the log ended when the last cycle began; no shape has read further."""
         self._stamp = 0
-        self._scale = 0
         self._shape_count = 0
-        self._largest: list[int] = [0] * fit.width
-        """Of each column, the largest size of an agent."""
-        self._size_counts: list[dict[int, int]] = [{} for _ in range(fit.width)]
-        """Of each column, how many agents have which size."""
-        self._sizes: list[Vector] = []
-        """Of each index, the size of the agent; empty for one that left."""
+        self._sizes = Sizes(fit.width)
 
     @property
     def is_wanted(self) -> bool:
@@ -93,8 +88,8 @@ class AgentSearch:
         self._logged_at.append(-1)
         for column in self._columns:
             column.append(HIDDEN)
-        self._sizes.append(())
-        self._resize(agent)
+        self._sizes.add()
+        self._sizes.set(agent.index, self.fit.size(agent))
         self.gained(agent)
 
     def remove(self, agent: Agent) -> None:
@@ -103,7 +98,7 @@ class AgentSearch:
         self._logged_at[agent.index] = -1
         for column in self._columns:
             column[agent.index] = HIDDEN
-        self._forget_size(agent.index)
+        self._sizes.forget(agent.index)
 
     def shrank(self, agent: Agent) -> None:
         """The agent has less to give than before, or is hidden now."""
@@ -127,7 +122,7 @@ class AgentSearch:
 
     def redescribed(self, agent: Agent) -> None:
         """The agent's total or attributes changed: nobody's candidate any more until it is read again."""
-        self._resize(agent)
+        self._sizes.set(agent.index, self.fit.size(agent))
         for shape in self.shapes():
             self._drop(shape, agent.index)
         self.gained(agent)
@@ -206,7 +201,7 @@ class AgentSearch:
 
     def place(self, shape: Shape, *, takes: bool = True) -> int:
         """Take room for one unit on the best agent, or only look; its index, or -1 if none fits, which parks the shape."""
-        if shape.stamp != self._stamp or not self.rule.falls or shape.scale != self._scale:
+        if shape.stamp != self._stamp or not self.rule.falls or shape.scale != self._sizes.epoch:
             self._rescore(shape)
         window = shape.window
         if len(window) < self._low:
@@ -262,7 +257,7 @@ class AgentSearch:
         self._shape_count += 1
         shape = Shape(key, excluded, self._shape_count)
         view = self.fit.view(shape.unit)
-        size = self._largest
+        size = self._sizes.largest
         # The place that needs most of a whole agent refuses most agents, so it is asked first.
         places = sorted(
             (place for place, amount in enumerate(view) if amount), key=lambda p: -view[p] / (size[p] or 1)
@@ -271,35 +266,8 @@ class AgentSearch:
         shape.takes = tuple([(self._columns[place], view[place]) for place in places])
         return shape
 
-    def _resize(self, agent: Agent) -> None:
-        size = self.fit.size(agent)
-        if size == self._sizes[agent.index]:
-            return
-        self._forget_size(agent.index)
-        self._sizes[agent.index] = size
-        for place, amount in enumerate(size):
-            counts = self._size_counts[place]
-            counts[amount] = counts.get(amount, 0) + 1
-            if amount > self._largest[place]:
-                self._set_largest(place, amount)
-
-    def _forget_size(self, index: int) -> None:
-        size, self._sizes[index] = self._sizes[index], ()
-        for place, amount in enumerate(size):
-            counts = self._size_counts[place]
-            counts[amount] -= 1
-            if counts[amount] == 0:
-                del counts[amount]
-                if amount == self._largest[place]:
-                    self._set_largest(place, max(counts, default=0))
-
-    def _set_largest(self, place: int, amount: int) -> None:
-        if amount != self._largest[place]:
-            self._largest[place] = amount
-            self._scale += 1
-
     def _rescore(self, shape: Shape) -> None:
-        if shape.scale != self._scale:
+        if shape.scale != self._sizes.epoch:
             self._weigh(shape)
         shape.stamp = self._stamp
         fitting = self._fitting(shape, [index for _, index in shape.window])
@@ -324,15 +292,15 @@ class AgentSearch:
 
     def _weigh(self, shape: Shape) -> None:
         view = self.fit.view(shape.unit)
-        factors = dict(self.rule.terms(view, self._largest))
+        factors = dict(self.rule.terms(view, self._sizes.largest))
         places = [place for place in range(self.fit.width) if view[place] or place in factors]
         shape.checks = tuple(
             [(self._columns[place], view[place] or _ANYTHING, factors.get(place, 0.0)) for place in places]
         )
-        shape.scale = self._scale
+        shape.scale = self._sizes.epoch
 
     def _refill(self, shape: Shape) -> None:
-        if shape.scale != self._scale:
+        if shape.scale != self._sizes.epoch:
             self._rescore(shape)
         room = self._window - len(shape.window)
         if shape.spare or shape.unread or len(self._log) - shape.noted_to > room:

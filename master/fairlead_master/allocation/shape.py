@@ -34,7 +34,7 @@ class Shape:
         self.checks: tuple[tuple[list[int], int, float], ...] = ()
         """Of each column that is needed or scored: the column, the least it must hold, its factor in the score."""
         self.scale = -1
-        """Of which scale the factors are; see ``AgentSearch``."""
+        """By which ``Sizes.epoch`` the factors were made."""
         self.window: list[tuple[float, int]] = []
         """A heap of (minus score, index)."""
         self.members: set[int] = set()
