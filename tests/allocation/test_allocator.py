@@ -78,6 +78,51 @@ def test_a_release_wakes_only_what_fits() -> None:
     assert allocator.counters.agents_examined - before <= 21 + 6
 
 
+@pytest.mark.parametrize("policy", ["drf", "slots:4"])
+def test_what_one_task_gives_back_is_searched_for_by_the_first_alone(policy: str) -> None:
+    """All others that want it are compared with it, parked again at once, and never put to sleep."""
+    allocator = an_allocator(policy=policy)
+    hosts = [add_agent(allocator, f"h{number}", HOST) for number in range(50)]
+    filler = add_framework(allocator, "filler", ONE, 200)
+    for grant in allocator.cycle(0):
+        launch(allocator, grant)
+    waiting = 100
+    for number in range(waiting):
+        add_framework(allocator, f"w{number}", cpus_and_mem(1 - number / 1_000, 1), 3)
+    allocator.cycle(1)
+
+    for now_ms, host in enumerate(hosts[:20], start=2):
+        before = allocator.counters.agents_examined
+        allocator.release(filler, host, ONE)
+        grants = allocator.cycle(now_ms)
+
+        assert [(g.framework_id, g.agent_id, g.units) for g in grants] == [(f"w{now_ms - 2}", host, 1)]
+        assert allocator.counters.agents_examined - before <= waiting + 6
+        allocator.check()
+
+
+def test_shapes_woken_in_a_cycle_that_was_cut_short_are_served_in_the_next() -> None:
+    allocator = an_allocator(grants_per_cycle_max=1)
+    host = add_agent(allocator, "host", HOST)
+    holder = add_framework(allocator, "holder")
+    for _ in range(4):
+        allocator.charge(holder, host, ONE)
+    for number in range(3):
+        add_framework(allocator, f"w{number}", cpus_and_mem(1, 1 - number / 10), 1)
+    assert allocator.cycle(0) == []
+    allocator.release(holder, host, ONE, 2)
+
+    served = []
+    for now_ms in (1, 2, 3):
+        served += [grant.framework_id for grant in allocator.cycle(now_ms)]
+        allocator.check()
+
+    assert served == ["w0", "w1"]
+    assert not allocator.needs_cycle
+    allocator.release(holder, host, ONE)
+    assert [grant.framework_id for grant in allocator.cycle(4)] == ["w2"]
+
+
 def test_a_release_that_fits_nobody_wakes_nobody() -> None:
     allocator = an_allocator()
     host = add_agent(allocator, "host", HOST)
@@ -463,7 +508,7 @@ def test_the_gain_log_stays_short_however_long_the_cluster_runs() -> None:
         if now_ms % 100 == 0:
             allocator.check()
 
-    assert len(allocator._search._log) <= 2 * 5 + 1_024 + 1
+    assert len(allocator._search._candidates.log) <= 2 * 5 + 1_024 + 1
     assert allocator.counters.decisions > 3_000
 
 

@@ -472,6 +472,9 @@ class Allocator:
             demands.granted(framework, demand)
             before, after = hierarchy.serve(framework, shape.unit)
             steps.append((framework, demand, index, before, after))
+            if search.is_spent:
+                for each in search.park_woken():
+                    hierarchy.unpin(each)
         return True
 
     def _serve_reservations(self) -> None:

@@ -14,8 +14,8 @@ class Shape:
     """A unit vector with its constraints, and where it might go."""
 
     __slots__ = (
-        "checks", "constraints", "excluded", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
-        "spare", "stamp", "takes", "unit", "unread", "wanting", "window",
+        "checks", "constraints", "excluded", "factors", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
+        "spare", "stamp", "takes", "unit", "unread", "view", "wanting", "window",
     )  # fmt: skip
 
     def __init__(self, key: ShapeKey, excluded: Container[AgentId] | None, number: int) -> None:
@@ -28,11 +28,16 @@ class Shape:
         self.wanting = 0
         """Demands that want a unit of it now."""
         self.parked = False
+        self.view: Vector = ()
+        """The unit as a need of every column."""
         self.needs: Needs = ()
+        """The columns it needs something of, and how much; those that refuse most come first."""
         self.takes: tuple[tuple[list[int], int], ...] = ()
         """The columns a unit takes something from, and how much."""
         self.checks: tuple[tuple[list[int], int, float], ...] = ()
         """Of each column that is needed or scored: the column, the least it must hold, its factor in the score."""
+        self.factors: tuple[tuple[int, float], ...] = ()
+        """Of each of these columns: its place, and the factor."""
         self.scale = -1
         """By which ``Sizes.epoch`` the factors were made."""
         self.window: list[tuple[float, int]] = []
@@ -44,6 +49,6 @@ class Shape:
         self.unread: list[tuple[int, int]] = []
         """Ranges of the log it has still to read, the next one last."""
         self.noted_to = 0
-        """Where in the log the part begins that is in no range yet."""
+        """Where in the log the part begins that is in no range yet. While it is parked and wanted the search may know better."""
         self.stamp = -1
         """The cycle in which the window was scored."""

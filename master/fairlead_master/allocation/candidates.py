@@ -1,0 +1,268 @@
+"""What agents have left, the log of those that gained, and how the window of a shape is filled from it.
+
+Decides which agents a shape looks at and in what order, and nothing of when: see ``search``, which says how the whole works.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from heapq import heapify
+from typing import Final
+
+from fairlead_master.allocation.agents import HIDDEN, Agent, Fit
+from fairlead_master.allocation.api import Counters
+from fairlead_master.allocation.placement import Rule
+from fairlead_master.allocation.shape import Shape
+from fairlead_master.allocation.sizes import Sizes
+from fairlead_proto.resources import Vector, fits
+
+_READ_CHUNK: Final = 64
+"""Log entries filtered at once: few enough to be wasted, many enough that the filter runs at its own speed."""
+
+_READ_CHUNK_MAX: Final = 1_024
+"""Chunks are doubled up to this while little is found, so that a full cluster is not read in many small pieces."""
+
+_RANGES_MAX: Final = 8
+"""Unread ranges of a shape before they are made one again."""
+
+_GOLDEN: Final = 618_033_989
+"""The golden section in 10^9: its multiples lie evenly in the unit interval however many there are, so shapes begin apart."""
+
+_LOG_SLACK: Final = 1_024
+"""The log is compacted at twice the number of agents and this, so that small clusters do not compact all the time."""
+
+_ANYTHING: Final = -(2**80)
+"""The least of a column that is scored and not needed: an agent may be below zero there."""
+
+
+class Candidates:
+    """Agents by index, in columns, and the log of gains."""
+
+    def __init__(self, fit: Fit, rule: Rule, counters: Counters, window: int) -> None:
+        self.columns: list[list[int]] = [[] for _ in range(fit.width)]
+        """Of each resource of the view, what each agent has left; ``HIDDEN`` where nothing may be placed."""
+        self.log: list[int] = []
+        """Indexes of agents that gained or joined, in order."""
+        self.sizes = Sizes(fit.width)
+        self._fit = fit
+        self._rule = rule
+        self._counters = counters
+        self._window = window
+        self._agents: list[Agent | None] = []
+        self._logged_at: list[int] = []
+        """Of each index, where in the log it stands last; -1 for an agent that left."""
+        self._smallest: Vector = ()
+        """Of each resource, at most what any agent has in all."""
+
+    def add(self, agent: Agent) -> None:
+        """A new agent, whose index is the next free one; nothing may be placed on it yet."""
+        assert agent.index == len(self._agents), f"index of {agent.agent_id}: expected {len(self._agents)}"
+        self._agents.append(agent)
+        self._logged_at.append(-1)
+        for column in self.columns:
+            column.append(HIDDEN)
+        self.sizes.add()
+        self.resize(agent)
+
+    def resize(self, agent: Agent) -> None:
+        """The agent's total is another than before."""
+        self.sizes.set(agent.index, self._fit.size(agent))
+        self._smallest = tuple(map(min, self._smallest or agent.total, agent.total))
+
+    def remove(self, agent: Agent) -> None:
+        """The agent left. Its index is not used again."""
+        self._agents[agent.index] = None
+        self._logged_at[agent.index] = -1
+        for column in self.columns:
+            column[agent.index] = HIDDEN
+        self.sizes.forget(agent.index)
+
+    def agents(self) -> Iterator[Agent]:
+        """All agents there are, in the order of their indexes."""
+        return filter(None, self._agents)
+
+    def update(self, agent: Agent) -> None:
+        """The agent has more or less left than before."""
+        if agent.visible:
+            for column, amount in zip(self.columns, self._fit.available(agent), strict=True):
+                column[agent.index] = amount
+        else:
+            for column in self.columns:
+                column[agent.index] = HIDDEN
+
+    def note_gain(self, index: int, read_to: int) -> bool:
+        """The agent gained; nobody has read the log beyond ``read_to``. Whether the log should be compacted."""
+        if self._logged_at[index] >= read_to:
+            return False  # Its entry is still ahead of every reader.
+        self._logged_at[index] = len(self.log)
+        self.log.append(index)
+        return len(self.log) > 2 * len(self._agents) + _LOG_SLACK
+
+    def gained_since(self, index: int, read_to: int) -> bool:
+        """Whether the agent stands in the log at ``read_to`` or later."""
+        return self._logged_at[index] >= read_to
+
+    def compact(self) -> list[int]:
+        """Drop the entries of agents that stand in the log again later; gives where those that are left stood, in order."""
+        kept = [position for position, index in enumerate(self.log) if self._logged_at[index] == position]
+        self.log = [self.log[position] for position in kept]
+        for position, index in enumerate(self.log):
+            self._logged_at[index] = position
+        return kept
+
+    @staticmethod
+    def follow(shape: Shape, kept: list[int]) -> None:
+        """What the shape has read of the log before it was compacted, told in its new positions."""
+        shape.noted_to = bisect_left(kept, shape.noted_to)
+        ranges = [(bisect_left(kept, start), bisect_left(kept, end)) for start, end in shape.unread]
+        shape.unread = [(start, end) for start, end in ranges if start < end]
+
+    def rescore(self, shape: Shape, stamp: int) -> None:
+        """Leave out of the window what does not fit any more, and score the rest for the cycle ``stamp``."""
+        if shape.scale != self.sizes.epoch:
+            self._weigh(shape)
+        shape.stamp = stamp
+        fitting = self.fitting(shape, [index for _, index in shape.window])
+        shape.window = self._scored(shape, fitting)
+        shape.members = set(fitting)
+        heapify(shape.window)
+
+    def begin_window(self, shape: Shape, gained: Sequence[tuple[int, Vector]], stamp: int) -> None:
+        """Fill an empty window as in the cycle ``stamp`` when these agents had so much to give; they may have less by now."""
+        self._counters.agents_examined += len(gained)
+        if shape.scale != self.sizes.epoch:
+            self._weigh(shape)
+        shape.stamp = stamp
+        for index, had in gained:
+            for place, least in shape.needs:
+                if had[place] < least:
+                    break
+            else:
+                score = 0.0
+                for place, factor in shape.factors:
+                    score -= factor * had[place]
+                shape.window.append((score, index))
+                shape.members.add(index)
+        heapify(shape.window)
+
+    @staticmethod
+    def end_window(shape: Shape) -> None:
+        """Let a shape have no candidates, read or not."""
+        shape.window, shape.members, shape.spare, shape.unread = [], set(), [], []
+
+    def _scored(self, shape: Shape, indexes: list[int]) -> list[tuple[float, int]]:
+        scores = [0.0] * len(indexes)
+        for column, _, factor in shape.checks:
+            scores = [score - factor * column[index] for score, index in zip(scores, indexes, strict=True)]
+        return list(zip(scores, indexes, strict=True))
+
+    def fitting(self, shape: Shape, indexes: list[int]) -> list[int]:
+        """Those that have room for a unit now."""
+        self._counters.agents_examined += len(indexes)
+        if len(shape.takes) == 2:  # Cores and memory, as nearly always: one pass instead of two.
+            (column, least), (other, other_least) = shape.takes
+            return [index for index in indexes if column[index] >= least and other[index] >= other_least]
+        for column, least in shape.takes:
+            indexes = [index for index in indexes if column[index] >= least]
+        return indexes
+
+    def _weigh(self, shape: Shape) -> None:
+        view = shape.view
+        factors = dict(self._rule.terms(view, self.sizes.largest))
+        places = [place for place in range(self._fit.width) if view[place] or place in factors]
+        shape.checks = tuple(
+            [(self.columns[place], view[place] or _ANYTHING, factors.get(place, 0.0)) for place in places]
+        )
+        shape.factors = tuple([(place, factors.get(place, 0.0)) for place in places])
+        shape.scale = self.sizes.epoch
+
+    def refill(self, shape: Shape) -> None:
+        """Fill the window up to its size from what the shape has not read, as far as that goes."""
+        if shape.scale != self.sizes.epoch:
+            self.rescore(shape, shape.stamp)
+        room = self._window - len(shape.window)
+        if shape.spare or shape.unread or len(self.log) - shape.noted_to > room:
+            fresh = self._read_for(shape, room)
+        elif shape.noted_to < len(self.log):
+            # There is room for all that is new, which is how it is on a full cluster, so no order matters.
+            start, shape.noted_to = shape.noted_to, len(self.log)
+            fresh = dict.fromkeys([index for index in self._hits(shape, start) if index not in shape.members])
+        else:
+            return
+        if fresh:
+            shape.window += self._scored(shape, list(fresh))
+            shape.members.update(fresh)
+            heapify(shape.window)
+
+    def _read_for(self, shape: Shape, room: int) -> dict[int, None]:
+        """So many agents that fit and are not in the window, or all that are left to be read."""
+        members = shape.members
+        chunk = _READ_CHUNK
+        spare = self.fitting(shape, shape.spare)
+        # An agent that gained twice stands in the log twice, hence a dict and not a list.
+        fresh: dict[int, None] = {}
+        while True:
+            while spare and room:
+                index = spare.pop()
+                if index not in members and index not in fresh:
+                    fresh[index] = None
+                    room -= 1
+            if not room or not self._has_unread(shape):
+                break
+            spare = self._read(shape, chunk)
+            chunk = min(2 * chunk, _READ_CHUNK_MAX)
+        shape.spare = spare
+        return fresh
+
+    def _has_unread(self, shape: Shape) -> bool:
+        if shape.noted_to < len(self.log):
+            self._note_unread(shape)
+        return bool(shape.unread)
+
+    def _read(self, shape: Shape, chunk: int) -> list[int]:
+        """What fits among the next ``chunk`` entries of the log, or fewer, the first one last."""
+        start, end = shape.unread.pop()
+        if end - start > chunk:
+            shape.unread.append((start + chunk, end))
+            end = start + chunk
+        hits = self._hits(shape, start, end)
+        hits.reverse()
+        return hits
+
+    def _hits(self, shape: Shape, start: int, end: int | None = None) -> list[int]:
+        """What fits among the entries of the log from ``start`` on."""
+        hits = self.fitting(shape, self.log[start:end])
+        if self.is_choosy(shape):
+            hits = [index for index in hits if self.admits(shape, index)]
+        return hits
+
+    def _note_unread(self, shape: Shape) -> None:
+        start, end = shape.noted_to, len(self.log)
+        if len(shape.unread) >= _RANGES_MAX:
+            # What was read in between is read again, which does no harm.
+            start = min(first for first, _ in shape.unread)
+            shape.unread = []
+        middle = start + shape.number * _GOLDEN % 10**9 * (end - start) // 10**9
+        shape.unread += [piece for piece in ((start, middle), (middle, end)) if piece[0] < piece[1]]
+        shape.noted_to = end
+
+    def admits(self, shape: Shape, index: int) -> bool:
+        """Whether the agent may have a unit, if it has room."""
+        agent = self._agents[index]
+        if agent is None or (shape.excluded is not None and agent.agent_id in shape.excluded):
+            return False
+        return agent.meets(shape.constraints) and self._fit.large_enough(agent, shape.unit)
+
+    def is_choosy(self, shape: Shape) -> bool:
+        """Whether there may be agents with room for a unit that may not have it."""
+        if shape.constraints or shape.excluded is not None:
+            return True
+        return self._fit.slots is not None and not fits(shape.unit, self._smallest)
+
+    def drop(self, shape: Shape, index: int) -> None:
+        """The agent is no candidate any more until it is read again."""
+        if index in shape.members:
+            shape.members.discard(index)
+            shape.window = [entry for entry in shape.window if entry[1] != index]
+            heapify(shape.window)
+        if index in shape.spare:
+            shape.spare = [other for other in shape.spare if other != index]
