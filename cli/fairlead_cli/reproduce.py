@@ -22,7 +22,7 @@ ROWS_SHOWN: Final = 60
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for JSON, CSV and a plot of each, and a table of verdicts.",
+    help="Folder for JSON, CSV and a plot of each, and a table of all verdicts in it.",
 )
 @click.option("--quick", is_flag=True, help="Smaller runs with wider intervals: minutes instead of an hour.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of everything random.")
@@ -150,4 +150,4 @@ def _cell_of(column: str) -> Callable[[Any], str]:
 def _write_verdicts(out: Path, outcomes: Sequence["Outcome"]) -> None:
     from fairlead_sim.reproduce import files
 
-    (out / "verdicts.md").write_text(files.verdict_table(outcomes))
+    (out / "verdicts.md").write_text(files.verdict_table(out, outcomes))

@@ -67,6 +67,20 @@ def test_a_folder_gets_files_and_all_verdicts(invoke: Invoke, tmp_path: Path) ->
     )
 
 
+def test_the_verdicts_of_a_folder_are_those_of_all_that_is_in_it(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "drf-badly.json").write_text('{"id": "drf-badly", "verdict": "agrees: before"}')
+
+    invoke("reproduce", "drf-well", "--out", str(tmp_path), "--processes", "1")
+
+    assert (tmp_path / "verdicts.md").read_text().splitlines()[2:] == [
+        "| drf-well | a title | differs: the paper rounds |",
+        "| drf-badly | a title | agrees: before |",
+    ]
+    (tmp_path / "drf-badly.json").write_text("[half a fi")
+    invoke("reproduce", "drf-well", "--out", str(tmp_path), "--processes", "1")
+    assert len((tmp_path / "verdicts.md").read_text().splitlines()) == 3
+
+
 def test_what_cannot_be_done_is_refused_in_one_line(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 

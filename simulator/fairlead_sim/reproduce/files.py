@@ -68,13 +68,31 @@ def save(path: Path, draw_on: Callable[["Figure"], None]) -> Path:
     return path
 
 
-def verdict_table(outcomes: Sequence[Outcome]) -> str:
-    """All verdicts as Markdown, in the order of the catalogue."""
+def verdict_table(folder: Path, outcomes: Sequence[Outcome]) -> str:
+    """The verdicts of these and of all other experiments whose JSON the folder has, as Markdown in the order of the catalogue.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
     by_id = {outcome.id: outcome for outcome in outcomes}
     lines = ["| id | what | verdict |", "|---|---|---|"]
     for experiment in catalogue.all_experiments():
         outcome = by_id.get(experiment.id)
-        if outcome is not None:
-            found = str(outcome.result.verdict) if outcome.result is not None else f"broke: {outcome.error}"
+        if outcome is None:
+            found = _former_verdict(folder / f"{experiment.id}.json")
+        elif outcome.result is None:
+            found = f"broke: {outcome.error}"
+        else:
+            found = str(outcome.result.verdict)
+        if found:
             lines.append(f"| {experiment.id} | {experiment.title} | {found} |")
     return "\n".join(lines) + "\n"
+
+
+def _former_verdict(path: Path) -> str:
+    """What an earlier run wrote; empty if it did not, or if the file is something else."""
+    try:
+        document = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return ""
+    return str(document.get("verdict", "")) if isinstance(document, dict) else ""

@@ -94,13 +94,14 @@ def test_an_unknown_id_is_refused(experiment_id: str, complaint: str) -> None:
 
 
 @pytest.mark.usefixtures("_two")
-def test_one_that_breaks_is_told_and_does_not_take_the_others_with_it() -> None:
+def test_one_that_breaks_is_told_and_does_not_take_the_others_with_it(tmp_path: Path) -> None:
     badly, well = batch.run_all(["pf-badly", "pf-well"], RunOptions(), processes=1)
 
     assert badly.result is None
     assert badly.error == "ZeroDivisionError: no load"
     assert well.result is not None
-    assert "| pf-badly | breaks | broke: ZeroDivisionError: no load |" in files.verdict_table([well, badly])
+    table = files.verdict_table(tmp_path, [well, badly])
+    assert "| pf-badly | breaks | broke: ZeroDivisionError: no load |" in table
 
 
 @pytest.mark.usefixtures("_two")
