@@ -131,7 +131,7 @@ class Reservations:
         for role, clock in clocks.items():
             account: RoleAccount | None = self._hierarchy.roles.get(role)
             while account is not None and not clock.was_passed_over:
-                # Keys only grow within a cycle, so whoever is behind this key now was so at each of the grants.
+                # Who is served only moves back within a cycle, so whoever is before this grant now was so when it was made.
                 key = furthest.get(account.parent)
                 clock.was_passed_over = key is not None and self._hierarchy.key(account.role) < key
                 account = account.parent
