@@ -55,8 +55,17 @@ def test_job_whose_tasks_fit_nowhere_is_left_out_and_named() -> None:
 
 
 def test_workload_of_which_nothing_fits_is_refused() -> None:
-    with pytest.raises(WorkloadError, match="expected a task that fits on an agent, got none of 1"):
-        plan_replay(group_jobs([a_bundle("gpu", unit=(1000, GIB, 0, 1))]), RULE)
+    with pytest.raises(WorkloadError, match=r"^t\.csv: expected a task that fits on an agent, got none of 1"):
+        plan_replay(group_jobs([a_bundle("gpu", unit=(1000, GIB, 0, 1))]), RULE, source="t.csv")
+
+
+def test_workload_of_too_many_tasks_is_refused_by_its_file() -> None:
+    jobs = group_jobs([a_bundle(name, tasks=600_000) for name in "ab"])
+
+    with pytest.raises(
+        WorkloadError, match=r"^t\.csv: expected at most 1,000,000 tasks, got more: take fewer"
+    ):
+        plan_replay(jobs, RULE, source="t.csv")
 
 
 def test_users_become_roles_that_the_border_takes() -> None:

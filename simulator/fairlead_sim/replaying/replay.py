@@ -123,7 +123,7 @@ async def replay(settings: ReplaySettings, console: Console) -> ReplayOutcome:
             speedup=settings.speedup,
             duration_floor_ms=settings.duration_floor_ms,
         )
-        plan = plan_replay(jobs, rule)
+        plan = plan_replay(jobs, rule, source=str(settings.trace))
         describe_plan(console, plan, rule, jobs)
         runs = await _run_all(watch, plan, agents, settings, console)
     return ReplayOutcome(

@@ -77,8 +77,8 @@ class ReplayPlan:
         return [(task.unit, task.duration_ms) for job in self.jobs for stage in job.stages for task in stage]
 
 
-def plan_replay(jobs: Sequence[Job], rule: ScalingRule) -> ReplayPlan:
-    """Scale the jobs to the cluster and name their tasks.
+def plan_replay(jobs: Sequence[Job], rule: ScalingRule, *, source: str = "replay") -> ReplayPlan:
+    """Scale the jobs to the cluster and name their tasks; errors begin with where the jobs come from.
 
     Raises:
         WorkloadError: no task fits on any agent, or there are more than ``TASKS_MAX``.
@@ -89,10 +89,12 @@ def plan_replay(jobs: Sequence[Job], rule: ScalingRule) -> ReplayPlan:
         bundles = (scale_bundle(bundle, rule, counts) for bundle in job.bundles)
         kept += [bundle for bundle in bundles if bundle is not None]
         if counts.tasks > TASKS_MAX:
-            raise WorkloadError(f"replay: expected at most {TASKS_MAX} tasks, got more: take fewer jobs")
+            raise WorkloadError(
+                f"{source}: expected at most {TASKS_MAX:,} tasks, got more: take fewer jobs by --limit"
+            )
     if not kept:
         raise WorkloadError(
-            f"replay: expected a task that fits on an agent, got none of {counts.left_out}: "
+            f"{source}: expected a task that fits on an agent, got none of {counts.left_out}: "
             "do the agents have every resource the trace asks for?"
         )
     scaled = group_jobs(kept)
