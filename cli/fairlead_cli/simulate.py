@@ -263,39 +263,19 @@ def _seeds(request: Request, scenario: "Scenario | None") -> tuple[int, ...]:
 
 @contextmanager
 def _progress(cases: int) -> "Iterator[Progress]":
-    """A bar of all tasks of all runs with the time that is left, on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    """A bar of all tasks of all runs."""
+    from fairlead_cli.progress_bar import progress_bar
 
     done: dict[Case, int] = {}
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        whole = bar.add_task("reading the workload", total=None)
+    with progress_bar("reading the workload") as tell:
 
-        def tell(case: "Case", tasks: int, total: int) -> None:
+        def progress(case: "Case", tasks: int, total: int) -> None:
             done[case] = tasks
             running = f"{case.policy}, seed {case.seed}" if cases > 1 else case.policy
             # Seeds differ in tasks, and those of runs that have not begun are not known: about as many as in this one.
-            bar.update(whole, description=running, completed=sum(done.values()), total=total * cases)
+            tell(running, sum(done.values()), total * cases)
 
-        yield tell
+        yield progress
 
 
 def _write(out: Path, outcome: "Outcome", request: Request) -> None:

@@ -1,6 +1,7 @@
 """`fairlead timeshare`: programs of processes that use one resource at a time, run under a live policy in virtual time."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,6 +79,7 @@ def timeshare(
     """
     from fairlead_cli.errors import Failed, Invalid
     from fairlead_cli.printing import print_json
+    from fairlead_cli.progress_bar import progress_bar
     from fairlead_master.allocation.api import AllocationError
     from fairlead_sim.timesharing.averages import run_many
     from fairlead_sim.timesharing.program import ProgramError
@@ -85,9 +87,16 @@ def timeshare(
 
     try:
         read = tuple([_read(path) for path in programs])
-        found = run_many(
-            read, runs, policy=policy, seed=seed, until_s=until_s, quantum_ms=round(quantum_s * 1000)
-        )
+        with progress_bar(policy) as tell:
+            found = run_many(
+                read,
+                runs,
+                policy=policy,
+                seed=seed,
+                until_s=until_s,
+                quantum_ms=round(quantum_s * 1000),
+                progress=partial(tell, policy),
+            )
     except (ProgramError, AllocationError) as error:
         raise Invalid(str(error)) from error
     report = Report(programs=read, policy=policy, seed=seed, runs=found)

@@ -92,6 +92,7 @@ def _whatif(
 ) -> int:
     from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
     from fairlead_cli.printing import print_json
+    from fairlead_cli.progress_bar import progress_bar
     from fairlead_master.allocation.api import AllocationError
     from fairlead_sdk import errors as sdk_errors
     from fairlead_sim.whatif.question import Question, QuestionError
@@ -112,8 +113,9 @@ def _whatif(
             seed=1 if seed is None else seed,
         )
         _check_policies(question)
-        snapshot = asyncio.run(_read(master))
-        found = answer(snapshot, question, RunTimes(snapshot.finished, task_duration_ms))
+        with progress_bar("reading the cluster") as tell:
+            snapshot = asyncio.run(_read(master))
+            found = answer(snapshot, question, RunTimes(snapshot.finished, task_duration_ms), tell)
     except sdk_errors.MasterUnreachable as error:
         raise Unreachable(master, error.cause.rpartition(": ")[2]) from error
     except sdk_errors.Refused as error:

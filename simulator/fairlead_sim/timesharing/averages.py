@@ -116,8 +116,18 @@ def run_many(
     seed: int = 1,
     until_s: float | None = None,
     quantum_ms: int = QUANTUM_MS,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Runs:
     """Run the programs so many times; run number n of a seed is the same however many there are.
+
+    Args:
+        programs: one for each process.
+        runs: how many.
+        policy: as ``Timesharing`` has it.
+        seed: of all service times.
+        until_s: since the start of each run; None: when all processes are done.
+        quantum_ms: the longest turn on a resource that can be switched.
+        progress: told now and then how many turns were taken in all runs, and how many there will be, about.
 
     Raises:
         ProgramError: as ``Timesharing``, and if that would take more turns than ``TURNS_MAX``.
@@ -136,4 +146,14 @@ def run_many(
         Timesharing(programs, policy=policy, seed=f"{seed}/{run}", quantum_ms=quantum_ms)
         for run in range(runs)
     ]
-    return Runs(tuple([simulation.run(until_s) for simulation in simulations]))
+    histories: list[History] = []
+    taken = 0
+    for simulation in simulations:
+        before = taken
+
+        def tell(own: int, before: int = before) -> None:
+            progress(before + own, ceil(turns))
+
+        histories.append(simulation.run(until_s, on_turns=tell))
+        taken += simulation.turns
+    return Runs(tuple(histories))

@@ -10,7 +10,7 @@ is virtual, in whole milliseconds. Service times are drawn by dice of each proce
 so two policies with one seed meet the same requests.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -117,8 +117,20 @@ class Timesharing:
         """Resources that the policy takes for bottlenecks now; none under a policy that does not ask."""
         return tuple([self._resources[place] for place in self.policy.find_bottlenecks() or ()])
 
-    def run(self, until_s: float | None = None) -> History:
-        """Let time pass until all processes are done, or until a time since the start. May be called again."""
+    @property
+    def turns(self) -> int:
+        """How often a process has joined a queue so far: the work that the simulation has had."""
+        return self._joined
+
+    def run(
+        self, until_s: float | None = None, *, on_turns: Callable[[int], None] = lambda _: None
+    ) -> History:
+        """Let time pass until all processes are done, or until a time since the start. May be called again.
+
+        Args:
+            until_s: that time; None: until all are done.
+            on_turns: told the number of turns whenever it may have grown.
+        """
         until_ms = None if until_s is None else round(until_s * 1000)
         engine = self._engine
         while self._unfinished:
@@ -132,6 +144,7 @@ class Timesharing:
             while engine.next_ms() == next_ms:
                 engine.advance()
             self._serve()
+            on_turns(self._joined)
         if until_ms is not None and self._unfinished:
             engine.run_until(until_ms)
         self.history.ends_ms = engine.now_ms

@@ -33,9 +33,18 @@ class Tally:
 class Ledger:
     """A watcher of one case. Time begins at 0, and whatever was started before was running already."""
 
-    def __init__(self, roles_of: Callable[[Job], tuple[str, ...]]) -> None:
-        """``roles_of`` gives the role of a job and those above it."""
+    def __init__(
+        self, roles_of: Callable[[Job], tuple[str, ...]], on_ended: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            roles_of: gives the role of a job and those above it.
+            on_ended: told how many tasks are over, whenever some are.
+        """
         self._roles_of = roles_of
+        self._on_ended = on_ended
+        self._ended = 0
         self.by_role: dict[str, Tally] = {}
         self.total = Tally()
         self.refused_bundles: list[tuple[Bundle, str]] = []
@@ -65,6 +74,8 @@ class Ledger:
         for tally in self._tallies(batch.job):
             tally.running -= batch.units
             tally.last_end_ms = now_ms
+        self._ended += batch.units
+        self._on_ended(self._ended)
 
     def finished(self, job: Job, now_ms: int) -> None:
         """Nothing more than its last task has said."""

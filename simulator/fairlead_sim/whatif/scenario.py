@@ -4,7 +4,7 @@ Nothing that runs is moved or ended: policies decide about what is free, and so 
 do with all of it is simulated beside that, as if everything that runs were handed out again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
@@ -25,20 +25,34 @@ from fairlead_sim.workloads.workload import Bundle, Job
 _NOTHING: Final = Holding(tasks=0, dominant_share=0.0, dominant_resource="")
 
 
-def answer(snapshot: Snapshot, question: Question, run_times: RunTimes) -> Answer:
+Progress = Callable[[str, int, int], None]
+"""Told now and then which case is simulated, and how many tasks are over in all cases, of how many."""
+
+
+def answer(
+    snapshot: Snapshot, question: Question, run_times: RunTimes, progress: Progress = lambda *_: None
+) -> Answer:
     """All cases of a question.
 
     Raises:
         QuestionError: the question cannot be asked of this cluster.
         AllocationError: a policy is not known, or cannot share these resources.
     """
+    found = cases(snapshot, question)
+    tasks = len(snapshot.running) + sum(waiting.units for waiting in snapshot.waiting)
+    outcomes = []
+    for number, case in enumerate(found):
+
+        def tell(ended: int, name: str = case.name, before: int = number * tasks) -> None:
+            progress(name, before + ended, len(found) * tasks)
+
+        tell(0)
+        outcomes.append(_Simulation(snapshot, case, question, run_times).outcome(tell))
     return Answer(
         assumption=_assumption(run_times),
         remarks=_remarks(snapshot, run_times),
         horizon_ms=question.horizon_ms,
-        cases=[
-            _Simulation(snapshot, case, question, run_times).outcome() for case in cases(snapshot, question)
-        ],
+        cases=outcomes,
     )
 
 
@@ -51,9 +65,9 @@ class _Simulation:
         self._question = question
         self._run_times = run_times
 
-    def outcome(self) -> CaseOutcome:
-        """Simulate it."""
-        ledger = Ledger(self._roles_of)
+    def outcome(self, on_ended: Callable[[int], None]) -> CaseOutcome:
+        """Simulate it, and tell how many tasks are over as time goes by."""
+        ledger = Ledger(self._roles_of, on_ended)
         pool = self._pool(ledger)
         self._adopt(pool)
         pool.feed(self._waiting())

@@ -189,6 +189,17 @@ def test_the_same_seed_gives_the_same_run_under_any_hash_seed() -> None:
     assert outputs[0] == outputs[1] != ""
 
 
+def test_how_far_it_is_is_told_in_turns_of_all_runs() -> None:
+    """Three uses of half a second by turns of a tenth are fifteen turns a run."""
+    told: list[tuple[int, int]] = []
+
+    run_many([a_program("a", Use("CPU", 0.5), times=3)], 4, progress=lambda *what: told.append(what))
+
+    assert told == sorted(told)
+    assert {total for _, total in told} == {60}
+    assert told[-1][0] == 60
+
+
 def test_averages_are_over_runs_that_differ() -> None:
     programs = [a_program("a", Use("CPU", 2, 0.5), times=3), a_program("b", Use("CPU", 1), Use("IDLE", 1))]
 

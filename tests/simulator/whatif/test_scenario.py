@@ -98,6 +98,18 @@ def test_waits_and_ends_follow_from_the_run_times() -> None:
     assert (case.wait_mean_ms, case.finish_ms, case.not_started) == (100, 1400, 0)
 
 
+def test_how_far_it_is_is_told_over_all_cases() -> None:
+    snapshot = a_snapshot(running=some_running("B", B, 600), waiting=[some_waiting("A", A, 4)])
+    told: list[tuple[str, int, int]] = []
+
+    answer(snapshot, Question(policies=["fifo"]), SECOND, lambda *what: told.append(what))
+
+    assert {total for _, _, total in told} == {10}
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    assert [told[0], told[-1]] == [("as it is", 0, 10), ("fifo", 10, 10)]
+    assert ("fifo", 5, 10) in told
+
+
 def test_run_times_are_those_of_each_framework() -> None:
     """Three tasks of A and two of B at first; when A is done after 300 ms, a third of B's nine begins beside them."""
     finished = some_finished("A", A, 100) + some_finished("B", B, 5000)
