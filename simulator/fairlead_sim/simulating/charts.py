@@ -192,7 +192,25 @@ def _changes(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     _legend(axes)
 
 
+def _ratios(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
+    """A line a policy, in the order asked for, with its interval."""
+    shown = [policy for policy in policies if data.of(policy)]
+    (axes,) = _panels(figure, 1, 0.8 + 0.32 * len(shown))
+    for place, policy in enumerate(shown):
+        ratio, low, high = (_number(cell) for cell in data.of(policy)[0])
+        errors = [[ratio - low], [high - ratio]] if high else None
+        colour = f"C{policies.index(policy) % 10}"
+        axes.errorbar([ratio], [place], xerr=errors, color=colour, marker="o", capsize=3)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(shown)), shown)
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} ×")
+    axes.set_xlabel(f"mean completion, of that under {policies[0]}; with 95 % interval")
+    axes.grid(visible=True, axis="x", alpha=0.3)
+
+
 CHARTS: Final[dict[str, Callable[["Figure", Data, Sequence[str]], None]]] = {
+    "completion-ratio": _ratios,
     "utilization": _utilization,
     "dominant-shares": _shares,
     "queue": _queue,
@@ -202,7 +220,7 @@ CHARTS: Final[dict[str, Callable[["Figure", Data, Sequence[str]], None]]] = {
     "wait-by-demand-size": _waits,
     "better-and-worse": _changes,
 }
-"""By the name of the table that a chart shows. The last but two compare with the first policy and need two."""
+"""By the name of the table that a chart shows. Those of ratios, of job sizes and of users compare with the first policy and need two."""
 
 _TIMES: Final = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("s", 1))
 _STYLES: Final = ("-", "--", "-.", ":")

@@ -9,6 +9,7 @@ from fairlead_sim.simulating.comparison import changes_by_user, reductions_by_si
 from fairlead_sim.simulating.measures import measures
 from fairlead_sim.simulating.result import UNFINISHED, PolicyResult, Series
 from fairlead_sim.simulating.study import Outcome
+from fairlead_sim.simulating.telling_apart import completion_ratio
 
 Cell = str | int | float | None
 
@@ -38,7 +39,7 @@ def all_data(outcome: Outcome) -> dict[str, Data]:
         _summary(outcome), _utilization(outcome), _shares(outcome), _queue(outcome),
         _distribution("completion", "completion_s", outcome, _completions_s),
         _distribution("slowdown", "slowdown", outcome, _slowdowns),
-        _sizes(outcome), _waits(outcome), _users(outcome), _changes(outcome),
+        _sizes(outcome), _waits(outcome), _users(outcome), _changes(outcome), _ratios(outcome),
     )  # fmt: skip
     return {table.name: table for table in tables}
 
@@ -199,3 +200,13 @@ def _changes(outcome: Outcome) -> Data:
         columns=("policy", "user", "jobs", "mean_completion_s", "reduction"),
         rows=rows,
     )
+
+
+def _ratios(outcome: Outcome) -> Data:
+    first = outcome.results[outcome.study.policies[0]]
+    rows: list[tuple[Cell, ...]] = []
+    for policy, runs in outcome.results.items():
+        ratio = None if runs is first else completion_ratio(runs, first)
+        if ratio is not None:
+            rows.append((policy, ratio.value, ratio.low, ratio.high))
+    return Data(name="completion-ratio", columns=("policy", "ratio", "low", "high"), rows=rows)

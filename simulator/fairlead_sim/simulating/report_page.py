@@ -34,6 +34,7 @@ def report_page(outcome: Outcome, plots: Mapping[str, bytes], *, title: str, com
         *_setting(outcome),
         html.heading("Which policy?"),
         html.bullets(summary(outcome, known)),
+        *_chart("completion-ratio", outcome, plots),
         _questions(outcome, known),
         html.paragraph(_marks(outcome, known)),
         html.heading("All measures"),
@@ -144,12 +145,28 @@ def _finished(runs: Sequence[PolicyResult]) -> str:
     return " ".join(dict.fromkeys(f"{run.jobs_finished:,} of {run.jobs:,}" for run in runs))
 
 
+def _chart(name: str, outcome: Outcome, plots: Mapping[str, bytes]) -> list[str]:
+    title, caption = _CHARTS[name]
+    text = caption.replace("FIRST", outcome.study.policies[0])
+    return (
+        [
+            html.picture(
+                plots[name], alternative=title.replace("FIRST", outcome.study.policies[0]), caption=text
+            )
+        ]
+        if name in plots
+        else []
+    )
+
+
 def _charts(outcome: Outcome, plots: Mapping[str, bytes]) -> list[str]:
+    """All but the one that stands where a policy is chosen."""
     parts = []
-    for name, (title, caption) in _CHARTS.items():
-        text = caption.replace("FIRST", outcome.study.policies[0])
+    for name, (title, _) in _CHARTS.items():
+        if name == "completion-ratio":
+            continue
         if name in plots:
-            parts += [html.heading(title), html.picture(plots[name], alternative=title, caption=text)]
+            parts += [html.heading(title), *_chart(name, outcome, plots)]
         if name == "reduction-by-job-size" and len(outcome.study.policies) > 1:
             parts.append(_sizes(outcome))
         if name == "better-and-worse" and len(outcome.study.policies) > 1:
@@ -227,6 +244,10 @@ def _least(values: Sequence[float | None]) -> frozenset[int]:
 
 
 _CHARTS: Final[dict[str, tuple[str, str]]] = {
+    "completion-ratio": (
+        "Mean completion beside FIRST",
+        "Left of the line jobs are done sooner on average than under FIRST. A bar across the line may be chance.",
+    ),
     "utilization": (
         "The cluster over time",
         (
