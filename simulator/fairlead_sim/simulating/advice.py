@@ -66,10 +66,11 @@ def summary(outcome: Outcome, known: Sequence[Answer]) -> list[str]:
     lines = [_leaders(policies, differing), _beside_first(outcome)]
     for place, policy in enumerate(policies):
         strong = [answer.question.subject for answer in differing if place in answer.best]
+        best_in = "all of them" if len(strong) == len(differing) else _listed(strong)
         words = in_words(policy)
         lines.append(
             f"{policy}{f' ({words})' if words else ''}: "
-            + (f"among the best in {_listed(strong)}." if strong else "among the best in nothing.")
+            + (f"among the best in {best_in}." if strong else "among the best in none of them.")
         )
     return [*lines[:2], *doubts(outcome), *lines[2:], *_caveats(outcome)]
 

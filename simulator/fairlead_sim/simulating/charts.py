@@ -126,7 +126,7 @@ def _slowdown(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
         points = [(max(1.0, _number(row[0])), 1 - _number(row[1])) for row in data.of(policy)]
         _steps(axes, [(1.0, 1.0), *points], number, policy)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_yscale("log")
     axes.set_ylim(top=1)
     _percent(axes.yaxis)

@@ -77,8 +77,12 @@ class Measure:
             return self.write(None)
         if not found.half_width:
             return self.write(found.mean, unit_ms)
-        mean = self.write(found.mean, unit_ms).partition(" ")[0]  # the unit once
-        return f"{mean} ± {self.write(found.half_width, unit_ms)}"
+        if self.kind is Kind.TIME:
+            mean, half_width = found.mean / unit_ms, found.half_width / unit_ms
+            decimals = 0 if mean >= 100 else 1 if mean >= 10 else 2
+            return f"{mean:,.{decimals}f} ± {half_width:,.{decimals}f} {_UNITS[unit_ms]}"
+        mean_alone = self.write(found.mean).partition(" ")[0]  # the unit once
+        return f"{mean_alone} ± {self.write(found.half_width)}"
 
 
 _UNITS: Final = {86_400_000: "d", 3_600_000: "h", 60_000: "min", 1_000: "s", 1: "ms"}

@@ -177,7 +177,7 @@ def _charts(outcome: Outcome, plots: Mapping[str, bytes]) -> list[str]:
 def _sizes(outcome: Outcome) -> str:
     policies = outcome.study.policies
     rows = [(row["measure"], *(row[policy] for policy in policies)) for row in size_rows(outcome)]
-    return html.table(("Tasks of the job", *(f"{policy}: mean completion" for policy in policies)), rows)
+    return html.table(("Tasks of the job: mean completion", *policies), rows)
 
 
 def _gains(outcome: Outcome) -> str:

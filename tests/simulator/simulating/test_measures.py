@@ -23,5 +23,12 @@ def test_times_of_a_row_share_the_unit_of_the_shortest() -> None:
     hour_ms = 3_600_000
     row = [Estimate(20 * hour_ms, None), None, Estimate(36 * hour_ms, 1.5 * hour_ms), Estimate(0, None)]
 
-    assert TIME.write_all(row) == ["20 h", "-", "36 ± 1.5 h", "0 h"]
+    assert TIME.write_all(row) == ["20 h", "-", "36.0 ± 1.5 h", "0 h"]
     assert unit_of([]) == 1
+
+
+def test_an_interval_has_as_many_decimals_as_its_mean() -> None:
+    day_ms = 86_400_000
+    row = [Estimate(7 * day_ms, 4e-5 * day_ms), Estimate(250.3 * day_ms, 41.26 * day_ms)]
+
+    assert TIME.write_all(row) == ["7.00 ± 0.00 d", "250 ± 41 d"]
