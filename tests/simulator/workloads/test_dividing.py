@@ -1,9 +1,12 @@
 """A part of some work for a part of the nodes."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from fairlead_sim.workloads.dividing import divide
-from fairlead_sim.workloads.workload import Bundle, Job
+from fairlead_sim.workloads.scenario import TraceSource
+from fairlead_sim.workloads.traces import COLUMNS, TraceOptions
+from fairlead_sim.workloads.workload import Bundle, Job, Selection
 
 
 def _job(name: str, *stages: int) -> Job:
@@ -55,3 +58,18 @@ def test_times_and_demands_stay_as_they_were() -> None:
     (job,) = _jobs(1, 20)
 
     assert divide([job], 20) == [replace(job, bundles=(replace(job.bundles[0], tasks=1),))]
+
+
+def test_jobs_that_are_lost_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    rows = [f"0,j{number},ann,0,1,1,100,0,5" for number in range(200)]
+    path.write_text("\n".join([",".join(COLUMNS), *rows]) + "\n")
+    source = TraceSource(path=path, format="auto", options=TraceOptions(), selection=Selection(), divisor=10)
+
+    work = source.work(1)
+
+    assert 0 < len(work.jobs) < 60
+    assert work.remarks == (
+        f"{200 - len(work.jobs)} of 200 jobs left out: none of their tasks is left when divided by 10",
+    )
+    assert replace(source, divisor=1).work(1).remarks == ()
