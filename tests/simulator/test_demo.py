@@ -1,9 +1,15 @@
 import io
+import re
+import shlex
+import sys
+from pathlib import Path
 
+import click
 import pytest
 from rich.console import Console
 
-from fairlead_sim.demos.demo import comparison, print_comparison, shown_standing, standing_table
+from fairlead_cli.main import fairlead
+from fairlead_sim.demos.demo import comparison, look_next, print_comparison, shown_standing, standing_table
 from fairlead_sim.demos.paper_example import Standing, describe
 from fairlead_sim.replaying.replay import ReplayOutcome, resolve_policy
 from fairlead_sim.reporting.records import RoleSample, RunRecord
@@ -15,6 +21,7 @@ from tests.simulator.workload_builders import GIB, a_bundle, a_job_record, a_tas
 
 GB = 10**9
 NODE = (4000, 16 * GIB, 0, 0)
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def a_role(tasks: int, cpus: int, mem_gb: int, share: float, resource: str) -> RoleSample:
@@ -109,7 +116,44 @@ def test_comparison_table_shows_each_policy_and_what_slots_promise_twice() -> No
     assert "slots:2: a slot is the average task, so tasks spent 100.0 % of their time on agents" in shown
     assert "tasks held 75.0 % of the CPUs; 75.0 % under drf" in shown
     assert "Modelled:" in shown
+    assert "Where to look next:" in shown
     assert outcome.is_whole
+
+
+def test_what_to_do_next_can_be_typed_in_a_clone_without_the_command_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = tmp_path / ".venv" / "bin"
+    beside.mkdir(parents=True)
+    (beside / "fairlead").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(beside / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert "\n  .venv/bin/fairlead up  " in look_next()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert f"\n  {beside}/fairlead up  " in look_next()
+
+
+def test_next_steps_are_commands_and_files_that_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fairlead").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(REPOSITORY)
+
+    called = re.findall(r"^  fairlead (.+?)  ", look_next(), re.MULTILINE)
+    named = re.findall(r"(?:docs|examples)/\S+", look_next())
+
+    for words in called:
+        verb, *arguments = shlex.split(words.replace("FILE", "pyproject.toml"))
+        command = fairlead.get_command(click.Context(fairlead), verb)
+        assert command is not None
+        command.make_context(verb, arguments)
+    assert [words.split()[0] for words in called] == ["up", "run", "simulate", "replay"]
+    assert len(named) == 2
+    assert all((REPOSITORY / path).is_file() for path in named)
 
 
 def test_demonstration_compares_drf_with_slots_of_two_sizes_in_bounded_time() -> None:

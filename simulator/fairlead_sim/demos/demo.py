@@ -6,8 +6,11 @@ behind, however it ends.
 """
 
 import asyncio
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console, Group
@@ -47,13 +50,17 @@ hold the largest task waste what a small one leaves; slots for the average promi
 
 _MODELLED: Final = """
 Modelled: each task sleeps for its run time. Amounts are declared and not used, so what slots promise twice hurts
-nobody here; real work would be slowed down or killed. Real: offers, launches, processes, statuses, times.
+nobody here; real work would be slowed down or killed. Real: offers, launches, processes, statuses, times."""
 
-Where to look next:
-  fairlead up                                                        a cluster to play with; it says what to try
-  fairlead run --cpus 1 --mem 64MiB -n 20 -- sleep 5                 tasks from the shell; then: fairlead shares
-  fairlead replay --trace FILE --compare drf --compare slots:average your own trace, compared as here
-  docs/results/replay-metacentrum.md                                 a real trace of a grid's users, replayed"""
+_SCENARIO: Final = "examples/scenarios/two_kinds_of_users.toml"
+
+_LOOK_NEXT: Final = (
+    ("up", "a cluster to play with; it says what to try"),
+    ("run --cpus 1 --mem 64MiB -n 20 -- sleep 5", "tasks from the shell; the verb shares says who has what"),
+    (f"simulate --scenario {_SCENARIO}", "which policy? four of them on an hour's work, on virtual time"),
+    ("replay --trace FILE --compare drf --compare slots:average", "your own trace, compared as here"),
+)
+"""Words for the command, and what they give."""
 
 
 def run_demo(console: Console | None = None) -> int:
@@ -160,3 +167,20 @@ def print_comparison(console: Console, outcome: ReplayOutcome) -> None:
         soft_wrap=True,
     )
     console.print(_MODELLED, highlight=False, soft_wrap=True)
+    console.print(look_next(), highlight=False, soft_wrap=True)
+
+
+def look_next() -> str:
+    """Commands to go on with, as they can be typed where we were started."""
+    lines = [(f"{_command()} {words}", gives) for words, gives in _LOOK_NEXT]
+    lines.append(("docs/results/replay-metacentrum.md", "a real trace of a grid's users, replayed"))
+    width = max(len(typed) for typed, _ in lines)
+    return "\nWhere to look next:\n" + "\n".join(f"  {typed:{width}}  {gives}" for typed, gives in lines)
+
+
+def _command() -> str:
+    """What the shell here calls the command: its name, or where it is, beside the Python that runs us, if not on the path."""
+    beside = Path(sys.executable).with_name("fairlead")
+    if shutil.which("fairlead") or not beside.exists():
+        return "fairlead"
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
