@@ -35,6 +35,8 @@ class Due(IntEnum):
     """An agent that leaves has waited long enough for its tasks."""
 
 
+_NEVER_MS: Final = 2**63
+
 DeadlineName = tuple[Due, TaskKey | None]
 
 _QUEUED: Final = (Due.SLOW_START, Due.RESEND)
@@ -45,7 +47,7 @@ for a fraction of what a heap costs."""
 class Deadlines:
     """Named times in milliseconds, at most one for each name; setting, cancelling and popping cost O(log n) or less."""
 
-    __slots__ = ("_at", "_count", "_heap", "_last_ms", "_queues")
+    __slots__ = ("_at", "_bound_ms", "_count", "_heap", "_last_ms", "_queues")
 
     def __init__(self) -> None:
         self._queues: dict[Due, dict[TaskKey | None, tuple[int, int]]] = {due: {} for due in _QUEUED}
@@ -57,6 +59,8 @@ class Deadlines:
         # The count breaks ties in the order in which deadlines were set, and keeps names from being compared.
         self._heap: list[tuple[int, int, int, DeadlineName]] = []
         self._count = 0
+        self._bound_ms = _NEVER_MS
+        """Nothing is due before."""
 
     def __len__(self) -> int:
         return len(self._at) + sum(map(len, self._queues.values()))
@@ -89,6 +93,7 @@ class Deadlines:
         self._count += 1
         queue[key] = (at_ms, self._count)
         self._last_ms[due] = at_ms
+        self._bound_ms = min(self._bound_ms, at_ms)
 
     def _push(self, due: Due, at_ms: int, key: TaskKey | None) -> None:
         name = (due, key)
@@ -97,6 +102,7 @@ class Deadlines:
         self._at[name] = at_ms
         self._count += 1
         heapq.heappush(self._heap, (at_ms, due, self._count, name))
+        self._bound_ms = min(self._bound_ms, at_ms)
         if len(self._heap) > 2 * len(self._at) + _STALE_COUNT_MIN:
             self._drop_stale()
 
@@ -118,7 +124,12 @@ class Deadlines:
                     if next_ms is None or at_ms < next_ms:
                         next_ms = at_ms
                     break
+        self._bound_ms = _NEVER_MS if next_ms is None else next_ms
         return next_ms
+
+    def may_come_before(self, at_ms: int) -> bool:
+        """Whether one may be earlier than that. Costs nothing; true also of one that was cancelled since ``next_ms``."""
+        return self._bound_ms < at_ms
 
     def pop_due(self, now_ms: int) -> DeadlineName | None:
         """Take away and give the earliest name that is due; None if none is."""

@@ -119,6 +119,10 @@ class AgentMachine:
         """When the next ``Tick`` is wanted; None if only an event can change anything."""
         return self._state.deadlines.next_ms()
 
+    def may_be_due_before(self, at_ms: int) -> bool:
+        """Whether the next ``Tick`` may be wanted earlier than that; cheaper than ``next_deadline_ms``, and sure if false."""
+        return self._state.deadlines.may_come_before(at_ms)
+
     def snapshot(self) -> list[Record]:
         """Give the records that stand for everything written so far."""
         return snapshot(self._state)

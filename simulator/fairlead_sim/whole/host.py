@@ -72,10 +72,11 @@ class Processes:
         else:
             self.ordered[command] = [key]
 
-    def start(self, engine: Engine, report: Report) -> None:
-        """Start what was ordered; what happens to the processes is reported."""
+    def start(self, engine: Engine, report: Report) -> int:
+        """Start what was ordered; what happens to the processes is reported. Gives how long it takes to report the start."""
         ordered, self.ordered = self.ordered, {}
         engine.after(self._start_ms, partial(self._begin, ordered, engine, report))
+        return self._start_ms
 
     def _begin(self, ordered: dict[str, list[TaskKey]], engine: Engine, report: Report) -> None:
         for command, keys in ordered.items():
@@ -163,7 +164,8 @@ class Host:
     def _turn(self, happened: list[events.Event]) -> None:
         now_ms, machine = self._engine.now_ms, self.machine
         self._pace.note(len(happened), now_ms)
-        if self._reminder.may_be_due(now_ms):
+        wakes_ms = self._reminder.at_ms
+        if wakes_ms is None or wakes_ms <= now_ms:
             deadline_ms = machine.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
                 happened.append(events.Tick())
@@ -186,8 +188,12 @@ class Host:
         if message:
             self._master.send(message)
         if processes.ordered:
-            processes.start(self._engine, self._put)
-        self._reminder.by(machine.next_deadline_ms())
+            # They report soon, which makes the deadlines of their launches void: only an earlier one is worth a wake-up.
+            wakes_ms = now_ms + processes.start(self._engine, self._put) + self._gather_ms
+        else:
+            wakes_ms = self._reminder.at_ms
+        if wakes_ms is None or machine.may_be_due_before(wakes_ms):
+            self._reminder.by(machine.next_deadline_ms())
 
     def _carry_out(
         self, action: actions.Action, message: list[to_master.Event], happened: list[events.Event]

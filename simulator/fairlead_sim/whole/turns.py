@@ -21,12 +21,8 @@ class Inbox(Generic[_T]):
         self._engine = engine
         self._take = take
         self._items: list[_T] = []
-        self._is_planned = False
-
-    @property
-    def is_planned(self) -> bool:
-        """Whether a turn will come by itself."""
-        return self._is_planned
+        self.is_planned = False
+        """Whether a turn will come by itself; for itself alone to change."""
 
     def put(self, items: Iterable[_T], *, wait_ms: int = 0) -> None:
         """More has arrived; if no turn is planned yet, there is one after so long."""
@@ -35,12 +31,12 @@ class Inbox(Generic[_T]):
 
     def plan(self, *, wait_ms: int = 0) -> None:
         """Have a turn even if nothing arrives. Repeats are harmless."""
-        if not self._is_planned:
-            self._is_planned = True
+        if not self.is_planned:
+            self.is_planned = True
             self._engine.after(wait_ms, self._turn)
 
     def _turn(self) -> None:
-        self._is_planned = False
+        self.is_planned = False
         items, self._items = self._items, []
         self._take(items)
 
@@ -59,22 +55,19 @@ class Reminder:
         self._engine = engine
         self._next_deadline_ms = next_deadline_ms
         self._wake = wake
-        self._at_ms: int | None = None
+        self.at_ms: int | None = None
+        """When it wakes up next; for itself alone to change."""
 
     def by(self, at_ms: int | None) -> None:
         """The next deadline is this one now; None: there is none."""
-        if at_ms is not None and (self._at_ms is None or at_ms < self._at_ms):
-            self._at_ms = at_ms
+        if at_ms is not None and (self.at_ms is None or at_ms < self.at_ms):
+            self.at_ms = at_ms
             self._engine.at(at_ms, partial(self._ring, at_ms))
 
-    def may_be_due(self, now_ms: int) -> bool:
-        """Whether the next deadline may have come: it never comes before this wake-up."""
-        return self._at_ms is None or self._at_ms <= now_ms
-
     def _ring(self, at_ms: int) -> None:
-        if at_ms != self._at_ms:
+        if at_ms != self.at_ms:
             return  # It was put earlier after that, and has rung.
-        self._at_ms = None
+        self.at_ms = None
         deadline_ms = self._next_deadline_ms()
         if deadline_ms is not None and deadline_ms <= self._engine.now_ms:
             self._wake()
