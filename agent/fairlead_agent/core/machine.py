@@ -143,11 +143,6 @@ def _take_order(step: Step, event: Any) -> None:
         _OBEYERS[type(event)](step, event)
 
 
-def _acknowledge_all(step: Step, event: StatusesAcknowledged) -> None:
-    for key, sequence in event.items:
-        acknowledge(step, key, sequence)
-
-
 def _shut_down(step: Step, event: ShutdownRequested) -> None:
     begin_leave(step, is_stopping_tasks=True, is_refused=True, reason=event.reason)
 
@@ -205,7 +200,7 @@ _OBEYERS: Final[Mapping[type, _Take]] = {
     LaunchRequested: launch,
     LaunchUnreadable: refuse_unreadable,
     KillRequested: kill,
-    StatusesAcknowledged: _acknowledge_all,
+    StatusesAcknowledged: acknowledge,
     ShutdownRequested: _shut_down,
 }
 """Orders of a master, which are taken from one of the newest epoch only."""

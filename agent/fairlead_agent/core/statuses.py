@@ -7,6 +7,7 @@ each task by itself, and starts anew with every session.
 
 from fairlead_agent.core import limits
 from fairlead_agent.core.deadlines import Due
+from fairlead_agent.core.events import StatusesAcknowledged
 from fairlead_agent.core.records import StatusesAccepted, StatusMade
 from fairlead_agent.core.state import AgentState, LiveTask, Outbox
 from fairlead_agent.core.step import Step
@@ -132,23 +133,25 @@ def schedule_resend(state: AgentState, key: TaskKey, outbox: Outbox, now_ms: int
     state.deadlines.set(Due.RESEND, at_ms, key)
 
 
-def acknowledge(step: Step, key: TaskKey, sequence: int) -> None:
-    """Drop the statuses of ``key`` up to ``sequence``. Late, repeated and unknown acknowledgements change nothing."""
+def acknowledge(step: Step, event: StatusesAcknowledged) -> None:
+    """Drop the statuses the master has. Late, repeated and unknown acknowledgements change nothing."""
     state = step.state
-    outbox = state.outboxes.get(key)
-    if outbox is None or outbox.statuses[0].sequence > sequence:
-        return
-    latest = outbox.statuses[-1].sequence
-    if sequence < latest:
-        outbox.statuses = [status for status in outbox.statuses if status.sequence > sequence]
-        step.write(StatusesAccepted(key=key, sequence=sequence))
-        return
-    # A number beyond what was made covers what was made, and nothing that comes after.
-    step.write(StatusesAccepted(key=key, sequence=latest))
-    del state.outboxes[key]
-    state.deadlines.cancel(Due.RESEND, key)
-    if key in state.over:
-        remember(state, key, step.settings.history_count_max)
+    outboxes, records = state.outboxes, step.records
+    for key, sequence in event.items:
+        outbox = outboxes.get(key)
+        if outbox is None or outbox.statuses[0].sequence > sequence:
+            continue
+        latest = outbox.statuses[-1].sequence
+        if sequence < latest:
+            outbox.statuses = [status for status in outbox.statuses if status.sequence > sequence]
+            records.append(StatusesAccepted(key=key, sequence=sequence))
+            continue
+        # A number beyond what was made covers what was made, and nothing that comes after.
+        records.append(StatusesAccepted(key=key, sequence=latest))
+        del outboxes[key]
+        state.deadlines.cancel(Due.RESEND, key)
+        if key in state.over:
+            remember(state, key, step.settings.history_count_max)
 
 
 def remember(state: AgentState, key: TaskKey, history_count_max: int) -> None:

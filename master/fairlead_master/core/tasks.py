@@ -43,6 +43,7 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
     """Move tasks as their agent says, forward what is news, acknowledge what nobody waits for."""
     forwards: dict[FrameworkId, list[TaskStatus]] = {}
     acknowledged: list[tuple[TaskKey, int]] = []
+    agent_id = agent.agent_id
     for status in statuses:
         key = status.key
         framework = master.frameworks.get(key[0])
@@ -50,9 +51,9 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
         if task is None:
             task = master.finished.get(key)
         # Each task has one owner, and only the owner is believed.
-        is_foreign = task is not None and task.agent_id != agent.agent_id
+        is_foreign = task is not None and task.agent_id != agent_id
         if framework is None or is_foreign:
-            if not is_terminal(status.state):
+            if status.state not in TERMINAL:
                 reason = Reason.UNKNOWN_TASK if is_foreign else Reason.FRAMEWORK_REMOVED
                 _kill_on(master, agent, key, reason)
             is_news = False
@@ -93,7 +94,7 @@ def _take_report(master: Master, agent: Agent, task: Task, status: TaskStatus, n
     if status.sequence <= task.sequence:
         # Repeated, or overtaken. A repeat that is not acknowledged yet means that its forward may have been lost.
         return status.sequence > task.acknowledged and status.sequence == task.sequence
-    if is_terminal(task.state):
+    if task.state in TERMINAL:
         return _after_the_end(master, agent, task, status)
     task.sequence = status.sequence
     if status.state is not task.state:
@@ -101,7 +102,7 @@ def _take_report(master: Master, agent: Agent, task: Task, status: TaskStatus, n
             # Only a state before the end can be overtaken, and nobody needs to hear of it any more.
             task.acknowledged = status.sequence
             return False
-        apply(master, task, status, now_ms)
+        _move(master, task, status, now_ms)
     return True
 
 
@@ -161,6 +162,10 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
     assert can_move(task.state, status.state), (
         f"{task.key}: {task.state.value} -> {status.state.value} is no move"
     )
+    _move(master, task, status, now_ms)
+
+
+def _move(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
     key = task.key
     if task.state is TaskState.STAGING:
         master.staging.pop(key, None)
@@ -235,10 +240,13 @@ def conclude(
 
 def forward(master: Master, framework: Framework, statuses: list[TaskStatus]) -> None:
     """Send statuses to a framework that is there; one that is away asks when it is back."""
-    if framework.session is not None:
-        for start in range(0, len(statuses), bounds.RECORDS_PER_ACTION_MAX):
-            some = tuple(statuses[start : start + bounds.RECORDS_PER_ACTION_MAX])
-            master.out.append(ForwardStatuses(session=framework.session, statuses=some))
+    session = framework.session
+    if session is None:
+        return
+    while len(statuses) > bounds.RECORDS_PER_ACTION_MAX:
+        some, statuses = statuses[: bounds.RECORDS_PER_ACTION_MAX], statuses[bounds.RECORDS_PER_ACTION_MAX :]
+        master.out.append(ForwardStatuses(session=session, statuses=tuple(some)))
+    master.out.append(ForwardStatuses(session=session, statuses=tuple(statuses)))
 
 
 def statuses_acknowledged(master: Master, event: StatusesAcknowledged, _now_ms: int) -> None:
