@@ -102,13 +102,14 @@ class Engine:
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
-    """Let garbage be looked for at every hundred thousand objects, and at all of them rarely.
+    """Let garbage be looked for at every half a million objects more than there were, and at all of them rarely.
 
     A simulation drops what is over by itself; Python, which cannot know that, would look at everything that is under way
-    thousands of times, for a sixth of the time of a run on whole machines.
+    thousands of times, for a sixth of the time of a run on whole machines. What masters and agents remember, which is
+    bounded, is some hundred thousand objects: to look at them whenever a fifth more is there takes a fortieth of it.
     """
     before = gc.get_threshold()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(500_000, 50, 100)
     try:
         yield
     finally:

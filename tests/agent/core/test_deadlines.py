@@ -4,13 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_agent.core.deadlines import Deadlines, Due
+from fairlead_proto.ids import TaskKey
 from tests.agent.builders import a_key
 
 TIMES = st.integers(0, 20)
 MOVES = st.lists(
     st.one_of(
-        st.tuples(st.just("set"), st.integers(0, 5), TIMES),
-        st.tuples(st.just("cancel"), st.integers(0, 5), st.just(0)),
+        st.tuples(st.just("set"), st.integers(0, 8), TIMES),
+        st.tuples(st.just("cancel"), st.integers(0, 8), st.just(0)),
         st.tuples(st.just("pop"), st.just(0), TIMES),
     ),
     max_size=60,
@@ -20,25 +21,34 @@ MOVES = st.lists(
 @given(MOVES)
 def test_agrees_with_a_sorted_dictionary(moves: list[tuple[str, int, int]]) -> None:
     deadlines = Deadlines()
-    reference: dict[str, int] = {}
+    reference: dict[tuple[Due, TaskKey | None], int] = {}
     for kind, number, at_ms in moves:
-        task = f"t{number}"
+        # Two kinds of which every task has one, which wait in queues, and one of few.
+        due, key = (Due.RESEND, Due.SLOW_START, Due.RUNTIME)[number % 3], a_key(f"t{number}")
         if kind == "set":
-            deadlines.set(Due.RESEND, at_ms, a_key(task))
-            reference[task] = at_ms
+            deadlines.set(due, at_ms, key)
+            reference[due, key] = at_ms
         elif kind == "cancel":
-            deadlines.cancel(Due.RESEND, a_key(task))
-            reference.pop(task, None)
+            deadlines.cancel(due, key)
+            reference.pop((due, key), None)
         else:
             name = deadlines.pop_due(at_ms)
             earliest = min(reference.values(), default=None)
             if name is None:
                 assert earliest is None or earliest > at_ms
             else:
-                assert name[1] is not None
-                assert reference.pop(name[1][1]) == earliest
-        assert deadlines.next_ms() == min(reference.values(), default=None)
+                assert reference.pop(name) == earliest
+        next_ms = min(reference.values(), default=None)
+        assert all(
+            deadlines.may_come_before(later_ms)
+            for later_ms in range(21)
+            if next_ms is not None and next_ms < later_ms
+        )
+        assert deadlines.next_ms() == next_ms
+        assert not deadlines.may_come_before(0 if next_ms is None else next_ms)
         assert len(deadlines) == len(reference)
+        assert {name: deadlines.at(name) for name in reference} == reference
+        assert all((name in deadlines) == (name in reference) for name in ((due, key), (Due.RESEND, key)))
 
 
 def test_those_of_one_millisecond_come_by_kind_and_then_as_they_were_set() -> None:
