@@ -355,8 +355,8 @@ def check_agent(state: AgentState) -> None:
     both = [key for key in state.live if key in state.over]
     assert not both, f"alive and over: {both}"
     for key, outbox in state.outboxes.items():
-        assert outbox.statuses, f"{key} has an empty outbox"
-        numbers = [status.sequence for status in outbox.statuses]
+        assert outbox, f"{key} has an empty outbox"
+        numbers = [status.sequence for status in outbox]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), f"{key}: statuses {numbers}"
         assert key in state.live or key in state.over, f"{key} is unknown and has statuses {numbers}"
     forgotten = [key for key in state.over if key not in state.history and key not in state.outboxes]

@@ -23,7 +23,7 @@ def open_session(step: Step, _event: SessionOpened) -> None:
     """Register on a new stream, with everything a master that knows nothing needs."""
     state, settings = step.state, step.settings
     state.is_session_open = True
-    owed = [status for outbox in state.outboxes.values() for status in outbox.statuses]
+    owed = [status for outbox in state.outboxes.values() for status in outbox]
     state.held = owed[limits.REGISTER_STATUSES_MAX :]
     step.do(
         SendRegistration(
@@ -86,9 +86,9 @@ def register(step: Step, event: Registered) -> None:
     step.do(ConfirmSession(agent_id=state.agent_id))
     step.statuses.extend(state.held)
     state.held = []
-    for key, outbox in state.outboxes.items():
-        outbox.resend_delay_ms = limits.RESEND_FIRST_MS
-        schedule_resend(state, key, outbox, step.now_ms)
+    state.resend_delays_ms.clear()
+    for key in state.outboxes:
+        schedule_resend(state, key, step.now_ms)
     state.heartbeat_interval_ms = max(event.heartbeat_interval_ms, limits.HEARTBEAT_INTERVAL_MIN_MS)
     state.deadlines.set(Due.HEARTBEAT, step.now_ms + state.heartbeat_interval_ms)
 

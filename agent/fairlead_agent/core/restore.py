@@ -16,7 +16,7 @@ from fairlead_agent.core.records import (
     TaskRemembered,
 )
 from fairlead_agent.core.sandboxes import add_sandbox
-from fairlead_agent.core.state import AgentSettings, AgentState, LiveTask, Outbox
+from fairlead_agent.core.state import AgentSettings, AgentState, LiveTask
 from fairlead_agent.core.statuses import remember
 from fairlead_agent.core.step import identity_of
 from fairlead_proto.task_state import TaskState, is_terminal
@@ -65,7 +65,7 @@ def _sort_sandboxes(state: AgentState) -> None:
 
 
 def _restore_status(state: AgentState, status: TaskStatus) -> None:
-    state.outboxes.setdefault(status.key, Outbox()).statuses.append(status)
+    state.outboxes.setdefault(status.key, []).append(status)
     if is_terminal(status.state):
         _restore_end(state, status)
         return
@@ -89,8 +89,8 @@ def _restore_end(state: AgentState, status: TaskStatus) -> None:
 def _restore_acceptance(state: AgentState, record: StatusesAccepted, history_count_max: int) -> None:
     outbox = state.outboxes.get(record.key)
     if outbox is not None:
-        outbox.statuses = [status for status in outbox.statuses if status.sequence > record.sequence]
-        if outbox.statuses:
+        outbox[:] = [status for status in outbox if status.sequence > record.sequence]
+        if outbox:
             return
         del state.outboxes[record.key]
     if record.key in state.over:
@@ -103,7 +103,7 @@ def snapshot(state: AgentState) -> list[Record]:
     records += [TaskRemembered(status=state.over[key]) for key in state.history]
     for key in state.over:
         if key not in state.history:
-            records += [StatusMade(status=status) for status in state.outboxes[key].statuses]
+            records += [StatusMade(status=status) for status in state.outboxes[key]]
     for task in state.live.values():
         records.append(
             TaskLaunched(
@@ -124,5 +124,5 @@ def _live_statuses(state: AgentState, task: LiveTask) -> list[Record]:
         return []
     outbox = state.outboxes.get(task.key)
     if outbox is not None:
-        return [StatusMade(status=status) for status in outbox.statuses]
+        return [StatusMade(status=status) for status in outbox]
     return [StatusMade(status=task.latest), StatusesAccepted(key=task.key, sequence=task.sequence)]

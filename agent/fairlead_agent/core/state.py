@@ -71,14 +71,6 @@ class LiveTask:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outbox:
-    """Statuses of one task that the master has not acknowledged, oldest first; never empty."""
-
-    statuses: list[TaskStatus] = field(default_factory=list)
-    resend_delay_ms: int = limits.RESEND_FIRST_MS
-
-
-@dataclass(slots=True, kw_only=True)
 class Sandbox:
     """The sandbox of a task that is over."""
 
@@ -122,7 +114,10 @@ class AgentState:
     """The final status of each task that is over and remembered."""
     history: OrderedDict[TaskKey, None] = field(default_factory=OrderedDict)
     """Those of ``over`` that are fully acknowledged, oldest first; bounded."""
-    outboxes: dict[TaskKey, Outbox] = field(default_factory=dict)
+    outboxes: dict[TaskKey, list[TaskStatus]] = field(default_factory=dict)
+    """Statuses that the master has not acknowledged, of each task oldest first; never empty."""
+    resend_delays_ms: dict[TaskKey, int] = field(default_factory=dict)
+    """Of outboxes that were sent again; the others wait for ``RESEND_FIRST_MS``."""
     held: list[TaskStatus] = field(default_factory=list)
     """To be sent once the master has answered the registration, which did not contain them."""
     unordered: dict[TaskKey, TaskSpec] = field(default_factory=dict)

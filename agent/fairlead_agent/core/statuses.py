@@ -9,7 +9,7 @@ from fairlead_agent.core import limits
 from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.events import StatusesAcknowledged
 from fairlead_agent.core.records import StatusesAccepted, StatusMade
-from fairlead_agent.core.state import AgentState, LiveTask, Outbox
+from fairlead_agent.core.state import AgentState, LiveTask
 from fairlead_agent.core.step import Step
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.task_state import TERMINAL, Reason, TaskState, can_move
@@ -87,14 +87,14 @@ def _report(step: Step, key: TaskKey, status: TaskStatus) -> None:
     step.records.append(StatusMade(status=status))
     outbox = state.outboxes.get(key)
     if outbox is not None:
-        outbox.statuses.append(status)
-        _send(step, key, outbox, (status,))
+        outbox.append(status)
+        _send(step, key, (status,))
         return
-    outbox = state.outboxes[key] = Outbox(statuses=[status])
+    state.outboxes[key] = [status]
     if state.is_registered:
         # As ``_send``, without a look whether a resend is planned: none is of what was not there.
         step.statuses.append(status)
-        schedule_resend(state, key, outbox, step.now_ms)
+        schedule_resend(state, key, step.now_ms)
     elif state.is_session_open:
         state.held.append(status)
 
@@ -104,31 +104,32 @@ def repeat(step: Step, key: TaskKey, status: TaskStatus) -> None:
     outbox = step.state.outboxes.get(key)
     if outbox is None:
         # Not written down: should the agent restart before the answer, the master will ask again.
-        outbox = step.state.outboxes[key] = Outbox(statuses=[status])
-    _send(step, key, outbox, tuple(outbox.statuses))
+        outbox = step.state.outboxes[key] = [status]
+    _send(step, key, tuple(outbox))
 
 
 def repeat_due(step: Step, key: TaskKey) -> None:
     """Send again what is unacknowledged of one task, and wait twice as long the next time."""
-    outbox = step.state.outboxes[key]
-    outbox.resend_delay_ms = min(2 * outbox.resend_delay_ms, limits.RESEND_MAX_MS)
-    _send(step, key, outbox, tuple(outbox.statuses))
+    delays_ms = step.state.resend_delays_ms
+    delays_ms[key] = min(2 * delays_ms.get(key, limits.RESEND_FIRST_MS), limits.RESEND_MAX_MS)
+    _send(step, key, tuple(step.state.outboxes[key]))
 
 
-def _send(step: Step, key: TaskKey, outbox: Outbox, statuses: tuple[TaskStatus, ...]) -> None:
+def _send(step: Step, key: TaskKey, statuses: tuple[TaskStatus, ...]) -> None:
     state = step.state
     if state.is_registered:
         step.statuses.extend(statuses)
         # One deadline for all statuses of a task: a new one does not put off the resend of an older one.
         if (Due.RESEND, key) not in state.deadlines:
-            schedule_resend(state, key, outbox, step.now_ms)
+            schedule_resend(state, key, step.now_ms)
     elif state.is_session_open:
         state.held.extend(statuses)
 
 
-def schedule_resend(state: AgentState, key: TaskKey, outbox: Outbox, now_ms: int) -> None:
+def schedule_resend(state: AgentState, key: TaskKey, now_ms: int) -> None:
     """Set when the statuses of ``key`` are sent again unless acknowledged before."""
-    at_ms = now_ms + outbox.resend_delay_ms
+    delays_ms = state.resend_delays_ms
+    at_ms = now_ms + (delays_ms.get(key, limits.RESEND_FIRST_MS) if delays_ms else limits.RESEND_FIRST_MS)
     at_ms += -at_ms % limits.RESEND_GRID_MS
     state.deadlines.set(Due.RESEND, at_ms, key)
 
@@ -139,16 +140,17 @@ def acknowledge(step: Step, event: StatusesAcknowledged) -> None:
     outboxes, records = state.outboxes, step.records
     for key, sequence in event.items:
         outbox = outboxes.get(key)
-        if outbox is None or outbox.statuses[0].sequence > sequence:
+        if outbox is None or outbox[0].sequence > sequence:
             continue
-        latest = outbox.statuses[-1].sequence
+        latest = outbox[-1].sequence
         if sequence < latest:
-            outbox.statuses = [status for status in outbox.statuses if status.sequence > sequence]
+            outbox[:] = [status for status in outbox if status.sequence > sequence]
             records.append(StatusesAccepted(key=key, sequence=sequence))
             continue
         # A number beyond what was made covers what was made, and nothing that comes after.
         records.append(StatusesAccepted(key=key, sequence=latest))
         del outboxes[key]
+        state.resend_delays_ms.pop(key, None)
         state.deadlines.cancel(Due.RESEND, key)
         if key in state.over:
             remember(state, key, step.settings.history_count_max)

@@ -13,6 +13,7 @@ from fairlead_agent.core.actions import (
     SendStatuses,
     StartProcess,
 )
+from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.events import (
     DiskMeasured,
     ExecutorConnected,
@@ -183,8 +184,8 @@ class AgentHistories(RuleBasedStateMachine):
         outboxes = self.agent.machine.state.outboxes
         for key, statuses in made.items():
             if statuses:
-                assert outboxes[key].statuses == statuses
-        assert all(outbox.statuses for outbox in outboxes.values())
+                assert outboxes[key] == statuses
+        assert all(outboxes.values())
 
     @invariant()
     def no_process_is_ordered_twice(self) -> None:
@@ -217,8 +218,9 @@ class AgentHistories(RuleBasedStateMachine):
     @invariant()
     def what_is_owed_has_a_time_to_be_sent_again(self) -> None:
         state = self.agent.machine.state
-        if state.is_registered and state.outboxes:
-            assert self.agent.machine.next_deadline_ms() is not None
+        if state.is_registered:
+            assert all((Due.RESEND, key) in state.deadlines for key in state.outboxes)
+        assert state.resend_delays_ms.keys() <= state.outboxes.keys()
 
     @invariant()
     def journal_and_snapshot_tell_the_same(self) -> None:

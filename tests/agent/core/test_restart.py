@@ -83,7 +83,7 @@ def test_start_not_yet_reported_is_reported_after_the_restart() -> None:
     agent.start(running=[a_key()])
 
     assert agent.machine.state.live[a_key()].state is TaskState.RUNNING
-    assert [status.sequence for status in agent.machine.state.outboxes[a_key()].statuses] == [1]
+    assert [status.sequence for status in agent.machine.state.outboxes[a_key()]] == [1]
 
 
 def test_task_the_executor_does_not_know_is_lost_and_never_started_again() -> None:

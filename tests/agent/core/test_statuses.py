@@ -25,7 +25,7 @@ FINISHED = a_status(sequence=2, state=TaskState.FINISHED, exit_code=0)
 
 def owed(agent: Driver, task: str = "t1") -> list[int]:
     outbox = agent.machine.state.outboxes.get(a_key(task))
-    return [status.sequence for status in outbox.statuses] if outbox else []
+    return [status.sequence for status in outbox or []]
 
 
 def pauses_until_resent(agent: Driver, count: int) -> list[int]:
