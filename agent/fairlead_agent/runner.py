@@ -1,6 +1,6 @@
-"""The loop that owns the agent's machine: events in, one step each, the journal, then the actions.
+"""The loop that owns the agent's machine: events in, one turn of it for all that wait, the journal, then the actions.
 
-Nobody else holds the machine, so it needs no lock. All events that wait are stepped in one turn and their records
+Nobody else holds the machine, so it needs no lock. All events that wait are taken in one turn and their records
 written in one go, before anything that follows from them is done.
 """
 
