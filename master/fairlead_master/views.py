@@ -314,17 +314,17 @@ def class_infos(master: Master, rows: Iterable[ClassRow]) -> Iterator[pb.ClassIn
 
 def changes_after(master: Master, version: int, kinds: frozenset[str], count_max: int) -> pb.Changes:
     """Changes after a version, oldest first; or the word to list again, if the oldest of them are forgotten."""
-    oldest = master.changes[0][0] if master.changes else master.version + 1
+    oldest = master.version - len(master.changes) + 1
     if version + 1 < oldest:
         return pb.Changes(version=master.version, resync=True)
     start = version + 1 - oldest
     taken = list(islice(master.changes, start, start + count_max))
     changes = [
-        pb.Change(kind=kind, id=identity, what=what)
-        for _, kind, identity, what in taken
+        pb.Change(kind=kind, id=identity if isinstance(identity, str) else "/".join(identity), what=what)
+        for kind, identity, what in taken
         if not kinds or kind in kinds
     ]
-    return pb.Changes(version=taken[-1][0] if taken else version, changes=changes)
+    return pb.Changes(version=version + len(taken), changes=changes)
 
 
 def decisions(master: Master, count: int) -> Sequence[pb.Decision]:

@@ -212,7 +212,7 @@ def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> T
     framework.tasks[task.task_id] = task
     agent.tasks[task.key] = task
     master.allocator.charge(task.framework_id, agent.agent_id, task.resources)
-    master.note("task", f"{task.framework_id}/{task.task_id}", task.state.value)
+    master.note("task", task.key, task.state.value)
     return task
 
 

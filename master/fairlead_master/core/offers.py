@@ -291,7 +291,7 @@ def _stage(
     framework.tasks[spec.task_id] = task
     offer.agent.tasks[key] = task
     master.staging[key] = deadline_ms
-    master.note("task", f"{framework.framework_id}/{spec.task_id}", "STAGING")
+    master.note("task", key, "STAGING")
 
 
 def offers_declined(master: Master, event: OffersDeclined, now_ms: int) -> None:

@@ -233,20 +233,21 @@ class Master:
     tasks_ended: int = 0
 
     version: int = 0
-    changes: deque[tuple[int, str, str, str]] = field(
+    """How often something changed that watchers may hear of."""
+    changes: deque[tuple[str, str | TaskKey, str]] = field(
         default_factory=lambda: deque(maxlen=bounds.CHANGES_KEPT)
     )
-    """What changed: (version, kind, id, what), oldest first."""
+    """The last changes, oldest first: (kind, id, what). The last one made the ``version``, each before it the one before."""
 
     @property
     def life(self) -> str:
         """The epoch as it stands in ids: short, and never used by another start."""
         return _base_36(self.epoch)
 
-    def note(self, kind: str, identity: str, what: str) -> None:
-        """Record a change for watchers."""
+    def note(self, kind: str, identity: str | TaskKey, what: str) -> None:
+        """Record a change for watchers. A task is named by its key, of which words are made only if somebody watches."""
         self.version += 1
-        self.changes.append((self.version, kind, identity, what))
+        self.changes.append((kind, identity, what))
 
     def hear(self, agent: Agent, now_ms: int) -> None:
         """A connected agent said something, so it is alive."""

@@ -179,7 +179,7 @@ def _move(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
         _to_history(master, key, task)
     elif status.state is TaskState.RUNNING and not task.started_ms:
         task.started_ms = now_ms
-    master.note("task", "/".join(key), _WORDS[status.state])
+    master.note("task", key, _WORDS[status.state])
 
 
 def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None) -> None:
