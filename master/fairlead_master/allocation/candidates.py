@@ -50,7 +50,7 @@ class Candidates:
         self._agents: list[Agent | None] = []
         self._logged_at: list[int] = []
         """Of each index, where in the log it stands last; -1 for an agent that left."""
-        self._smallest: Vector = ()
+        self.smallest: Vector = ()
         """Of each resource, at most what any agent has in all."""
 
     def add(self, agent: Agent) -> None:
@@ -66,7 +66,7 @@ class Candidates:
     def resize(self, agent: Agent) -> None:
         """The agent's total is another than before."""
         self.sizes.set(agent.index, self._fit.size(agent))
-        self._smallest = tuple(map(min, self._smallest or agent.total, agent.total))
+        self.smallest = tuple(map(min, self.smallest or agent.total, agent.total))
 
     def remove(self, agent: Agent) -> None:
         """The agent left. Its index is not used again."""
@@ -121,6 +121,8 @@ class Candidates:
         if shape.scale != self.sizes.epoch:
             self._weigh(shape)
         shape.stamp = stamp
+        if not shape.window:
+            return
         fitting = self.fitting(shape, [index for _, index in shape.window])
         shape.window = self._scored(shape, fitting)
         shape.members = set(fitting)
@@ -201,12 +203,14 @@ class Candidates:
         # An agent that gained twice stands in the log twice, hence a dict and not a list.
         fresh: dict[int, None] = {}
         while True:
-            while spare and room:
+            if len(fresh) + len(spare) <= room:
+                fresh.update(dict.fromkeys([index for index in spare if index not in members]))
+                spare = []
+            while spare and len(fresh) < room:
                 index = spare.pop()
-                if index not in members and index not in fresh:
+                if index not in members:
                     fresh[index] = None
-                    room -= 1
-            if not room or not self._has_unread(shape):
+            if len(fresh) == room or not self._has_unread(shape):
                 break
             spare = self._read(shape, chunk)
             chunk = min(2 * chunk, _READ_CHUNK_MAX)
@@ -231,7 +235,7 @@ class Candidates:
     def _hits(self, shape: Shape, start: int, end: int | None = None) -> list[int]:
         """What fits among the entries of the log from ``start`` on."""
         hits = self.fitting(shape, self.log[start:end])
-        if self.is_choosy(shape):
+        if shape.is_choosy:
             hits = [index for index in hits if self.admits(shape, index)]
         return hits
 
@@ -252,11 +256,13 @@ class Candidates:
             return False
         return agent.meets(shape.constraints) and self._fit.large_enough(agent, shape.unit)
 
-    def is_choosy(self, shape: Shape) -> bool:
-        """Whether there may be agents with room for a unit that may not have it."""
-        if shape.constraints or shape.excluded is not None:
-            return True
-        return self._fit.slots is not None and not fits(shape.unit, self._smallest)
+    def judge(self, shape: Shape) -> None:
+        """Find out whether the shape is choosy. That may change whenever ``smallest`` does."""
+        shape.is_choosy = (
+            bool(shape.constraints)
+            or shape.excluded is not None
+            or (self._fit.slots is not None and not fits(shape.unit, self.smallest))
+        )
 
     def drop(self, shape: Shape, index: int) -> None:
         """The agent is no candidate any more until it is read again."""

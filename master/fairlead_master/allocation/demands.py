@@ -112,8 +112,10 @@ class DemandBoard:
 
     def wake(self, shapes: Iterable[Shape]) -> None:
         """These shapes might fit again: so might all who sleep over one of them."""
+        self._stamp += 1
+        if not self._sleepers:
+            return
         for shape in shapes:
-            self._stamp += 1
             for framework in self._sleepers.pop(shape, {}).values():
                 self._hierarchy.wake(framework)
 

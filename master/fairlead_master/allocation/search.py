@@ -84,7 +84,9 @@ class AgentSearch:
 
     def add(self, agent: Agent) -> None:
         """A new agent, whose index is the next free one."""
+        smallest = self._candidates.smallest
         self._candidates.add(agent)
+        self._judge_again(smallest)
         self.gained(agent)
 
     def remove(self, agent: Agent) -> None:
@@ -104,7 +106,9 @@ class AgentSearch:
 
     def redescribed(self, agent: Agent) -> None:
         """The agent's total or attributes changed: nobody's candidate any more until it is read again."""
+        smallest = self._candidates.smallest
         self._candidates.resize(agent)
+        self._judge_again(smallest)
         for shape in self.shapes():
             self._candidates.drop(shape, agent.index)
         self.gained(agent)
@@ -251,7 +255,14 @@ class AgentSearch:
         )
         shape.needs = tuple([(place, view[place]) for place in places])
         shape.takes = tuple([(self._columns[place], view[place]) for place in places])
+        self._candidates.judge(shape)
         return shape
+
+    def _judge_again(self, smallest: Vector) -> None:
+        """After agents changed: the smallest sizes were these before."""
+        if smallest != self._candidates.smallest:
+            for shape in self.shapes():
+                self._candidates.judge(shape)
 
     # --- parked and woken shapes --------------------------------------------------------------------------------
 
@@ -291,7 +302,7 @@ class AgentSearch:
                 if most[place] < least:
                     break
             else:
-                if may_wait and not self._candidates.is_choosy(shape):
+                if may_wait and not shape.is_choosy:
                     self._woken[shape] = None
                     shape.parked = False
                     continue

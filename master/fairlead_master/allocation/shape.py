@@ -14,7 +14,7 @@ class Shape:
     """A unit vector with its constraints, and where it might go."""
 
     __slots__ = (
-        "checks", "constraints", "excluded", "factors", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
+        "checks", "constraints", "excluded", "factors", "is_choosy", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
         "spare", "stamp", "takes", "unit", "unread", "view", "wanting", "window",
     )  # fmt: skip
 
@@ -24,6 +24,8 @@ class Shape:
         self.unit, self.constraints = key
         self.excluded = excluded
         """Agents its only user declined; None for a shape anyone shares."""
+        self.is_choosy = False
+        """Whether there may be agents with room for a unit that it may not go to."""
         self.references = 0
         self.wanting = 0
         """Demands that want a unit of it now."""
