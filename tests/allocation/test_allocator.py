@@ -101,6 +101,29 @@ def test_what_one_task_gives_back_is_searched_for_by_the_first_alone(policy: str
         allocator.check()
 
 
+def test_a_new_class_looks_at_a_full_cluster_once_however_long_the_log() -> None:
+    allocator = an_allocator()
+    host = [add_agent(allocator, f"h{number}", HOST) for number in range(20)][7]
+    filler = add_framework(allocator, "filler", ONE, 1_000)
+    for grant in allocator.cycle(0):
+        launch(allocator, grant)
+    for now_ms in range(1, 501):
+        allocator.release(filler, host, ONE)
+        for grant in allocator.cycle(now_ms):
+            launch(allocator, grant)
+    before = allocator.counters.agents_examined
+
+    add_framework(allocator, "late", cpus_and_mem(2, 2), 1)
+    assert allocator.cycle(501) == []
+
+    one_chunk_of_the_log = 64
+    assert allocator.counters.agents_examined - before <= one_chunk_of_the_log + 20
+    allocator.check()
+    for _ in range(2):
+        allocator.release(filler, host, ONE)
+    assert units_of(allocator.cycle(502)) == {"late": 1}
+
+
 def test_shapes_woken_in_a_cycle_that_was_cut_short_are_served_in_the_next() -> None:
     allocator = an_allocator(grants_per_cycle_max=1)
     host = add_agent(allocator, "host", HOST)

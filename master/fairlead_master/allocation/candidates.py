@@ -202,6 +202,9 @@ class Candidates:
         spare = self.fitting(shape, shape.spare)
         # An agent that gained twice stands in the log twice, hence a dict and not a list.
         fresh: dict[int, None] = {}
+        # A full cluster is sooner looked at as a whole than read from a log in which each agent stands many times. The
+        # order in which agents are read matters only if not all of them have a place.
+        is_new = not (shape.noted_to or members or spare or shape.unread)
         while True:
             if len(fresh) + len(spare) <= room:
                 fresh.update(dict.fromkeys([index for index in spare if index not in members]))
@@ -212,6 +215,12 @@ class Candidates:
                     fresh[index] = None
             if len(fresh) == room or not self._has_unread(shape):
                 break
+            if is_new and chunk > _READ_CHUNK and len(self.log) > 2 * len(self._agents):
+                is_new = False
+                everywhere = self._admitted(shape, self.fitting(shape, list(range(len(self._agents)))))
+                if len(everywhere) < room:
+                    fresh, shape.unread = dict.fromkeys(everywhere), []
+                    break
             spare = self._read(shape, chunk)
             chunk = min(2 * chunk, _READ_CHUNK_MAX)
         shape.spare = spare
@@ -234,10 +243,12 @@ class Candidates:
 
     def _hits(self, shape: Shape, start: int, end: int | None = None) -> list[int]:
         """What fits among the entries of the log from ``start`` on."""
-        hits = self.fitting(shape, self.log[start:end])
+        return self._admitted(shape, self.fitting(shape, self.log[start:end]))
+
+    def _admitted(self, shape: Shape, indexes: list[int]) -> list[int]:
         if shape.is_choosy:
-            hits = [index for index in hits if self.admits(shape, index)]
-        return hits
+            return [index for index in indexes if self.admits(shape, index)]
+        return indexes
 
     def _note_unread(self, shape: Shape) -> None:
         start, end = shape.noted_to, len(self.log)
