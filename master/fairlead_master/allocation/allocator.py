@@ -472,7 +472,8 @@ class Allocator:
             demands.granted(framework, demand)
             before, after = hierarchy.serve(framework, shape.unit)
             steps.append((framework, demand, index, before, after))
-            if search.is_spent:
+            if search.is_spent and search.live_count:
+                hierarchy.first()  # As if they were tried one by one: some policies look at their keys when they are asked.
                 for each in search.park_woken():
                     hierarchy.unpin(each)
         return True
