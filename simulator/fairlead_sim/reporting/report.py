@@ -7,7 +7,7 @@ its samples and are marked so.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from fairlead_proto.resources import STANDARD_NAMES, Vector
@@ -47,6 +47,8 @@ class ResourceUse:
     """The same up to the last job's submission: without the tail in which work runs out."""
     over: float
     """The part of ``held`` that exceeds what its agents have: promised twice, which only slots do."""
+    over_until_last_arrival: float
+    """The part of ``held_until_last_arrival`` that does."""
     allocated: float | None
     """Mean over the master's samples of offered or held; None without samples."""
     used: float | None
@@ -283,16 +285,18 @@ def _resource_use(
     run: RunRecord, summary: ShareSummary, start_ms: int, end_ms: int
 ) -> dict[str, ResourceUse]:
     last_ms = max((job.submitted_ms for job in run.jobs), default=0)
+    over_before = _over_until(run, last_ms) if any(summary.over) else summary.over
     use = {}
     for place, (name, total) in enumerate(zip(STANDARD_NAMES, run.capacity, strict=False)):
         if not total:
             continue
         whole = max(1, end_ms - start_ms) * total
+        until_last = max(1, last_ms - start_ms) * total
         use[name] = ResourceUse(
             held=summary.held[place] / whole,
-            held_until_last_arrival=_held_between(run, place, start_ms, last_ms)
-            / (max(1, last_ms - start_ms) * total),
+            held_until_last_arrival=_held_between(run, place, start_ms, last_ms) / until_last,
             over=summary.over[place] / whole,
+            over_until_last_arrival=over_before[place] / until_last,
             allocated=_mean([sample.allocated[place] / total for sample in run.samples]),
             used=_mean([sample.used[place] / total for sample in run.samples]),
         )
@@ -306,6 +310,16 @@ def _held_between(run: RunRecord, place: int, from_ms: int, until_ms: int) -> in
         for task in run.tasks
         if task.started_ms is not None and task.finished_ms is not None
     )
+
+
+def _over_until(run: RunRecord, until_ms: int) -> list[float]:
+    """Amount-milliseconds beyond what agents have up to a time, by resource."""
+    before = [
+        replace(task, finished_ms=min(task.finished_ms, until_ms))
+        for task in run.tasks
+        if task.started_ms is not None and task.finished_ms is not None and task.started_ms < until_ms
+    ]
+    return sweep_shares(before, run.agents).over
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -93,8 +93,10 @@ class Metrics:
         self.waiting = Integral()
         """Tasks that could start."""
         self.running = Integral()
-        self.over = [0] * len(self.capacity)
-        """Of what is held, what exceeds its host, in amount-milliseconds."""
+        self.over = [Integral() for _ in self.capacity]
+        """Of what is held, what exceeds its host."""
+        self.over_at_last_arrival = [0] * len(self.capacity)
+        """Integrals."""
         self.crowded_ms = 0
         """Task-milliseconds on hosts that were promised more than they have."""
         self.shares = SharesSoFar(self.capacity, subject.weights)
@@ -158,6 +160,7 @@ class Metrics:
         self.tasks_arrived += job.tasks
         self.last_arrival_ms = now_ms
         self.held_at_last_arrival = {where: held.until(now_ms) for where, held in self.held.items()}
+        self.over_at_last_arrival = [over.until(now_ms) for over in self.over]
         user = self.subject.user_of(job)
         self.users.setdefault(user, UserSums())
         active = self._active[id(job)] = _Active(place, user, job.stages(), arrived_ms=now_ms)

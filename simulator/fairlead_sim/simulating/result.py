@@ -8,6 +8,9 @@ from fairlead_sim.reporting.report import ResourceUse, SizeClass, Spread, UserRe
 
 UNFINISHED: Final = -1
 """In place of the completion time of a job that did not finish."""
+SHORT_MS: Final = 10_000
+"""Jobs that take less count as if they took that long in the bounded slowdown: D. Feitelson et al., "Theory and Practice in
+Parallel Job Scheduling", 1997. With less, a job of a second that waits for an hour outweighs thousands of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ class PolicyResult:
     """Of finished jobs, from submission to the end of the last task."""
     slowdown: Spread
     """Of finished jobs: completion over the completion with nothing to wait for; 1 is the best there is."""
+    bounded_slowdown: Spread
+    """The same where both count as ``SHORT_MS`` at least, so that the shortest jobs do not decide it."""
     wait_ms: Spread
     """Of finished tasks, from when they could have started to their start."""
     resources: dict[str, ResourceUse]
@@ -102,6 +107,8 @@ class PolicyResult:
     """Of each job, in the order they were given; ``UNFINISHED`` where it did not finish or was refused."""
     slowdowns: "array[float]" = field(repr=False)
     """The same; below zero where it did not finish."""
+    bounded_slowdowns: "array[float]" = field(repr=False)
+    """The same."""
 
     @property
     def utilization(self) -> dict[str, float]:
@@ -115,7 +122,7 @@ class PolicyResult:
 
     def as_json(self) -> dict[str, Any]:
         """Everything but the series and the jobs, as plain data that is the same for every run of one seed."""
-        left_out = ("series", "completions_ms", "slowdowns", "took_s")
+        left_out = ("series", "completions_ms", "slowdowns", "bounded_slowdowns", "took_s")
         data = {name: value for name, value in _plain(self).items() if name not in left_out}
         data["utilization"] = self.utilization
         return data

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fairlead_proto.resources import STANDARD_NAMES
 from fairlead_sim.reporting.report import ResourceUse, SizeClass, UserReport, spread
 from fairlead_sim.simulating.metrics import Metrics
-from fairlead_sim.simulating.result import UNFINISHED, JobSizeClass, PolicyResult, Refused, Series
+from fairlead_sim.simulating.result import SHORT_MS, UNFINISHED, JobSizeClass, PolicyResult, Refused, Series
 from fairlead_sim.simulating.yardstick import Yardstick
 from fairlead_sim.workloads.workload import Job
 
@@ -36,10 +36,9 @@ def sum_up(
     end_ms = metrics.last_change_ms
     metrics.shares.settle(end_ms)
     slowdowns = _slowdowns(metrics)
+    bounded = _bounded_slowdowns(metrics)
     users = _users(metrics, slowdowns, yardstick.alone_ms)
-    contending_ms = sum(user.contending_ms for user in users)
     below_ms = sum(standing.below_ms for standing in metrics.shares.users.values())
-    run_ms = metrics.running.until(end_ms)
     return PolicyResult(
         policy=policy,
         seed=seed,
@@ -53,15 +52,16 @@ def sum_up(
         makespan_ms=end_ms - metrics.first_arrival_ms,
         completion_ms=spread([took_ms for took_ms in metrics.completion_ms if took_ms != UNFINISHED]),
         slowdown=spread([factor for factor in slowdowns if factor != UNFINISHED]),
+        bounded_slowdown=spread([factor for factor in bounded if factor != UNFINISHED]),
         wait_ms=metrics.wait_ms.spread(),
         resources=_resources(metrics),
-        crowded_fraction=metrics.crowded_ms / run_ms if run_ms else 0.0,
+        crowded_fraction=_part(metrics.crowded_ms, metrics.running.until(end_ms)) or 0.0,
         users=users,
-        jain=metrics.shares.jain_ms / metrics.shares.contended_ms if metrics.shares.contended_ms else None,
+        jain=_part(metrics.shares.jain_ms, metrics.shares.contended_ms),
         contended_ms=metrics.shares.contended_ms,
         violations=[user.user for user in users if user.is_worse_than_alone],
         clear_violations=[user.user for user in users if user.is_clearly_worse_than_alone],
-        below_fraction=below_ms / contending_ms if contending_ms else None,
+        below_fraction=_part(below_ms, sum(user.contending_ms for user in users)),
         waits_by_size=_waits_by_size(metrics),
         jobs_by_size=_jobs_by_size(metrics, slowdowns, yardstick.survey.job_size_ends),
         decisions=decisions,
@@ -70,6 +70,7 @@ def sum_up(
         series=_series(metrics, end_ms),
         completions_ms=metrics.completion_ms,
         slowdowns=slowdowns,
+        bounded_slowdowns=bounded,
     )
 
 
@@ -84,6 +85,17 @@ def _slowdowns(metrics: Metrics) -> "array[float]":
         "d",
         [
             UNFINISHED if took_ms == UNFINISHED else took_ms / max(1, ideal_ms(job))
+            for job, took_ms in zip(metrics.subject.jobs, metrics.completion_ms, strict=True)
+        ],
+    )
+
+
+def _bounded_slowdowns(metrics: Metrics) -> "array[float]":
+    """The same where completion and ideal both count as ``SHORT_MS`` at least."""
+    return array(
+        "d",
+        [
+            UNFINISHED if took_ms == UNFINISHED else max(SHORT_MS, took_ms) / max(SHORT_MS, ideal_ms(job))
             for job, took_ms in zip(metrics.subject.jobs, metrics.completion_ms, strict=True)
         ],
     )
@@ -129,11 +141,12 @@ def _resources(metrics: Metrics) -> dict[str, ResourceUse]:
     for place in metrics.places:
         total = metrics.capacity[place]
         whole = max(1, end_ms - first_ms) * total
+        until_last = max(1, last_ms - first_ms) * total
         found[STANDARD_NAMES[place]] = ResourceUse(
             held=metrics.held[place].until(end_ms) / whole,
-            held_until_last_arrival=metrics.held_at_last_arrival[place]
-            / (max(1, last_ms - first_ms) * total),
-            over=metrics.over[place] / whole,
+            held_until_last_arrival=metrics.held_at_last_arrival[place] / until_last,
+            over=metrics.over[place].until(end_ms) / whole,
+            over_until_last_arrival=metrics.over_at_last_arrival[place] / until_last,
             allocated=None,
             used=None,
         )
@@ -193,6 +206,11 @@ def _series(metrics: Metrics, end_ms: int) -> Series:
         others=shares[-1],
         jain=[index / time if time else None for index, time in zip(jain, contended, strict=True)],
     )
+
+
+def _part(part: float, whole: float) -> float | None:
+    """None of nothing."""
+    return part / whole if whole else None
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -94,6 +94,7 @@ def assert_same(result: PolicyResult, report: FairnessReport) -> None:
         assert result.resources[name].held == close(use.held)
         assert result.resources[name].held_until_last_arrival == close(use.held_until_last_arrival)
         assert result.resources[name].over == close(use.over)
+        assert result.resources[name].over_until_last_arrival == close(use.over_until_last_arrival)
     for user, expected in zip(result.users, report.users, strict=True):
         assert (user.user, user.jobs, user.tasks) == (expected.user, expected.jobs, expected.tasks)
         assert user.contending_ms == expected.contending_ms
