@@ -302,7 +302,7 @@ def _print(outcome: "Outcome", out: Path | None) -> None:
     print_table(summary_rows(outcome), columns)
     if len(policies) > 1:
         print(
-            f"\nMean completion by tasks of the job; in brackets by how much it is shorter than under {policies[0]}:"
+            f"\nMean completion by tasks of the job; in brackets as a multiple of that under {policies[0]}:"
         )
         columns[0] = Column("TASKS", lambda row: row["measure"], right=True)
         print_table(size_rows(outcome), columns)

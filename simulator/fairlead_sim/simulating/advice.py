@@ -1,52 +1,19 @@
-"""What an operator asks of a policy, and which policy of a study answers best."""
+"""What a study says to somebody who has to choose a policy, in sentences."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fairlead_sim.simulating.measures import FIXED, Best, Kind, Measure
-from fairlead_sim.simulating.policy_words import in_words
+from fairlead_sim.simulating.causes import where_waiting_comes_from
+from fairlead_sim.simulating.measures import FIXED
+from fairlead_sim.simulating.questions import Answer
 from fairlead_sim.simulating.resampling import Ratio
-from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
-from fairlead_sim.simulating.telling_apart import completion_ratio, is_crowded, rank
+from fairlead_sim.simulating.telling_apart import completion_ratio, is_crowded
 
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What an operator asks."""
-
-    text: str
-    subject: str
-    """What it is about, in a few words."""
-    meaning: str
-    """What the number is, for somebody who has never heard of it."""
-    measure: Measure
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One question and every policy's number."""
-
-    question: Question
-    numbers: list[str]
-    """By policy, written out."""
-    best: frozenset[int]
-    """Places of the best policy and of those that cannot be told from it; empty if all are alike."""
-    has_interval: bool
-    """Whether chance was looked at."""
-
-
-def answers(outcome: Outcome) -> list[Answer]:
-    """The questions that this study's numbers answer."""
-    found = []
-    for question in _QUESTIONS:
-        estimates = [question.measure.of(runs) for runs in outcome.results.values()]
-        if any(each is not None for each in estimates):
-            ranking = rank(question.measure, outcome.results)
-            numbers = question.measure.write_all(estimates)
-            found.append(Answer(question, numbers, ranking.best, ranking.has_interval))
-    return found
+_NAMED_MAX: Final = 5
+"""Users named in a sentence; the table of users and users.csv have all."""
+_TIMES_FROM: Final = 2.0
+"""Ratios from here on are told as multiples: nobody sees what 241 % longer is."""
 
 
 def summary(outcome: Outcome, known: Sequence[Answer]) -> list[str]:
@@ -62,17 +29,22 @@ def summary(outcome: Outcome, known: Sequence[Answer]) -> list[str]:
     differing = [answer for answer in known if answer.best]
     if not differing:
         alike = "The policies hardly differ on this workload: is the cluster ever short of anything?"
-        return [alike, _beside_first(outcome)]
-    lines = [_leaders(policies, differing), _beside_first(outcome)]
-    for place, policy in enumerate(policies):
-        strong = [answer.question.subject for answer in differing if place in answer.best]
-        best_in = "all of them" if len(strong) == len(differing) else _listed(strong)
-        words = in_words(policy)
-        lines.append(
-            f"{policy}{f' ({words})' if words else ''}: "
-            + (f"among the best in {best_in}." if strong else "among the best in none of them.")
-        )
-    return [*lines[:2], *doubts(outcome), *lines[2:], *_caveats(outcome)]
+        return [
+            alike,
+            _beside_first(outcome),
+            *where_waiting_comes_from(outcome),
+            *_worse_off(outcome),
+            *_caveats(outcome),
+        ]
+    return [
+        _leaders(policies, known, differing),
+        _beside_first(outcome),
+        *doubts(outcome),
+        *where_waiting_comes_from(outcome),
+        *_best_at(policies, differing),
+        *_worse_off(outcome),
+        *_caveats(outcome),
+    ]
 
 
 def doubts(outcome: Outcome) -> list[str]:
@@ -89,14 +61,43 @@ def doubts(outcome: Outcome) -> list[str]:
     ]
 
 
-def _leaders(policies: Sequence[str], differing: Sequence[Answer]) -> str:
-    wins = {place: sum(place in answer.best for answer in differing) for place in range(len(policies))}
-    most = max(wins.values())
-    leaders = [policies[place] for place, count in wins.items() if count == most]
-    return (
-        f"{_listed(leaders)} {'is' if len(leaders) == 1 else 'are each'} among the best in {most} of the {len(differing)} "
-        "questions below in which the policies differ. Which question matters is for you to say."
+def _leaders(policies: Sequence[str], known: Sequence[Answer], differing: Sequence[Answer]) -> str:
+    wins = {
+        place: [number for number, answer in enumerate(differing) if place in answer.best]
+        for place in range(len(policies))
+    }
+    most = max(map(len, wins.values()))
+    leaders = [place for place, won in wins.items() if len(won) == most]
+    names = [policies[place] for place in leaders]
+    where = "all" if len(differing) == len(known) else f"{len(differing)} of the {len(known)}"
+    found = (
+        f"The policies differ in {where} questions below. {listed(names)} {'is' if len(names) == 1 else 'are each'} "
+        f"among the best in {f'all {most}' if most == len(differing) else most} of those."
     )
+    if len(leaders) > 1 and len({tuple(wins[place]) for place in leaders}) == 1:
+        simplest = ", which is drf" if "drf" in names and len(names) > 1 else ""
+        return (
+            f"{found} No question decides between {listed(names)}: keep the one you run if it is one of them, or take the one "
+            f"that is simplest to explain to your users{simplest}."
+        )
+    return f"{found} Which question matters is for you to say."
+
+
+def _best_at(policies: Sequence[str], differing: Sequence[Answer]) -> list[str]:
+    """What each is among the best in; policies of which the same is true share a line."""
+    said: dict[str, list[str]] = {}
+    for place, policy in enumerate(policies):
+        strong = [answer.question.subject for answer in differing if place in answer.best]
+        compared = [answer for answer in differing if place not in answer.left_out]
+        if len(strong) == len(differing):
+            text = "all of them" if len(strong) > 1 else strong[0]
+        elif len(compared) < len(differing):
+            best = listed(strong) if strong else "none"
+            text = f"{best} of the {len(compared)} in which it is compared" if compared else "none"
+        else:
+            text = listed(strong) if strong else "none of them"
+        said.setdefault(text, []).append(policy)
+    return [f"Among the best in {text}: {listed(names)}." for text, names in said.items()]
 
 
 def _beside_first(outcome: Outcome) -> str:
@@ -111,7 +112,7 @@ def _beside_first(outcome: Outcome) -> str:
     ]
     rest = [policy for policy, ratio in known.items() if _may_be_chance(ratio)]
     if rest:
-        parts.append(f"{_listed(rest)} no difference that could not be chance")
+        parts.append(f"{listed(rest)} no difference that could not be chance")
     return (
         f"Mean time from submission to the end of a job, beside {first}: {'; '.join(parts) or 'not known'}."
     )
@@ -122,118 +123,72 @@ def _may_be_chance(ratio: Ratio) -> bool:
 
 
 def _change(ratio: Ratio) -> str:
-    by = f"{abs(100 * (ratio.value - 1)):.0f} % {'shorter' if ratio.value < 1 else 'longer'}"
-    if ratio.low is None or ratio.high is None:
-        return f"{by} (too few jobs to say how certain that is)"
-    ends = sorted(abs(100 * (end - 1)) for end in (ratio.low, ratio.high))
-    return f"{by} ({ends[0]:.0f} to {ends[1]:.0f} %)"
+    if ratio.value >= _TIMES_FROM:
+        by = f"{ratio.value:.1f} times as long"
+        ends = "" if ratio.low is None or ratio.high is None else f"{ratio.low:.1f} to {ratio.high:.1f}"
+    else:
+        by = f"{abs(100 * (ratio.value - 1)):.0f} % {'shorter' if ratio.value < 1 else 'longer'}"
+        ends = ""
+        if ratio.low is not None and ratio.high is not None:
+            least, most = sorted(abs(100 * (end - 1)) for end in (ratio.low, ratio.high))
+            ends = f"{least:.0f} to {most:.0f} %"
+    return f"{by} ({ends or 'too few jobs to say how certain that is'})"
+
+
+def _worse_off(outcome: Outcome) -> list[str]:
+    """Who is clearly worse off than with machines of his own, by name."""
+    seeds = len(outcome.study.seeds)
+    who = "job" if outcome.study.options.is_user_per_job else "user"
+    said: dict[str, list[str]] = {}
+    for policy, runs in outcome.results.items():
+        times: dict[str, int] = {}
+        for run in runs:
+            for user in run.clear_violations:
+                times[user] = times.get(user, 0) + 1
+        said.setdefault(_names(times, seeds), []).append(policy)
+    if set(said) == {"nobody"}:
+        return []
+    parts = [f"{names} under {listed(policies)}" for names, policies in said.items()]
+    return [
+        f"Clearly worse off than with machines of their own, by {who}: {'; '.join(parts)}. The table of users has their times."
+    ]
+
+
+def _names(times: Mapping[str, int], seeds: int) -> str:
+    """Those of whom it is so under most seeds first."""
+    if not times:
+        return "nobody"
+    order = sorted(times, key=lambda user: (-times[user], user))
+    named = [
+        user if times[user] == seeds else f"{user} (with {times[user]} of {seeds} seeds)"
+        for user in order[:_NAMED_MAX]
+    ]
+    more = len(order) - len(named)
+    return listed([*named, f"{more} more"] if more else named)
 
 
 def _caveats(outcome: Outcome) -> list[str]:
+    crowded_fraction = next(measure for measure in FIXED if measure.name == "crowded_fraction")
     lines = []
     for policy, runs in outcome.results.items():
         if is_crowded(runs):
-            crowded = max(run.crowded_fraction for run in runs)
+            (crowded,) = crowded_fraction.write_all([crowded_fraction.of(runs)])
             lines.append(
-                f"Under {policy} {100 * crowded:.1f} % of all task time ran on hosts that were promised more than they "
-                "have. How much that slows tasks down is a model, so its times hang on the --slowdown that was set. Tasks "
-                "start sooner there and run longer, so it is not compared in waits, shares and use."
+                f"Under {policy} {crowded} of all task time ran on hosts that were promised more than they have. "
+                "How much that slows tasks down is a model, with "
+                f"--slowdown {outcome.study.options.memory_slowdown:g} for hosts short of memory, and its times are worth as much as "
+                "the model. It is not compared in waits, shares and use (†), whatever it shows there: a task that starts where "
+                "there is no room has not got what a start is worth elsewhere."
             )
         if not all(run.is_complete for run in runs):
             lines.append(
                 f"Under {policy} jobs were left undone; its times are of those that finished, and look too good."
             )
-    lines += _about_slices(next(iter(outcome.results.values()))[0])
     return lines
 
 
-def _about_slices(run: PolicyResult) -> Iterable[str]:
-    never = sum(user.alone_completion_ms is None for user in run.users)
-    if never:
-        count = len(run.users)
-        yield (
-            f"{never} of {count} users have tasks that 1/{count} of the cluster could not run at all; nobody of them is counted "
-            "as worse off than with machines of their own, so that question is about the others."
-        )
-
-
-def _largest_wait(run: PolicyResult) -> float | None:
-    return run.waits_by_size[-1].wait.mean if run.waits_by_size else None
-
-
-def _in_use(run: PolicyResult) -> float | None:
-    """Of the resource that is used most."""
-    return max((use.held_until_last_arrival - use.over for use in run.resources.values()), default=None)
-
-
-def _fixed(name: str) -> Measure:
-    return next(measure for measure in FIXED if measure.name == name)
-
-
-_QUESTIONS: Final = (
-    Question(
-        "Under which are jobs done soonest, on average?",
-        "the mean completion",
-        "Mean time from submission to the end of a job's last task. A few very long jobs weigh much.",
-        _fixed("completion_ms.mean"),
-    ),
-    Question(
-        "Under which is a typical job done soonest?",
-        "the typical job",
-        "Half of the jobs take at most so long.",
-        _fixed("completion_ms.p50"),
-    ),
-    Question(
-        "Under which are the unlucky jobs slowed down least?",
-        "the unlucky job",
-        "Slowdown is how many times as long a job took as it would have with nothing to wait for; of 95 % of jobs it is at most this.",
-        _fixed("slowdown.p95"),
-    ),
-    Question(
-        "Under which do the largest tasks wait least?",
-        "the largest tasks",
-        "Mean wait of the quarter of tasks that want the largest part of a node.",
-        Measure(
-            "",
-            "mean wait of the largest quarter of tasks",
-            Kind.TIME,
-            Best.LOW,
-            _largest_wait,
-            is_of_starts=True,
-        ),
-    ),
-    Question(
-        "Under which are fewest people worse off than with machines of their own?",
-        "nobody being worse off than alone",
-        "Of n users, those whose jobs take longer on average than if each had 1/n of the cluster for themselves.",
-        _fixed("violations"),
-    ),
-    Question(
-        "Under which do those who want more have the most equal shares?",
-        "equal shares",
-        (
-            "Jain's index of dominant shares, a dominant share being the largest part that somebody holds of any one resource: "
-            "1 if all are equal, 1/n if one of n has everything."
-        ),
-        _fixed("jain"),
-    ),
-    Question(
-        "Under which is most of the cluster in use while work arrives?",
-        "the use of the cluster",
-        "What running tasks hold of the resource that is used most, until the last job arrives.",
-        Measure(
-            "",
-            "use of the busiest resource until the last arrival",
-            Kind.FRACTION,
-            Best.HIGH,
-            _in_use,
-            is_of_starts=True,
-        ),
-    ),
-)
-
-
-def _listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
+    """Words as a person lists them."""
     return (
         " and ".join(([", ".join(words[:-1])] if len(words) > 1 else []) + [words[-1]])
         if words

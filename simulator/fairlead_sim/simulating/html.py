@@ -7,18 +7,27 @@ from typing import Final
 
 _STYLE: Final = """
 :root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
-h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
-table { border-collapse: collapse; font-size: .92rem; margin: 1rem 0; display: block; overflow-x: auto; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
+h1 { line-height: 1.2; overflow-wrap: anywhere; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
+.scroll { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: .92rem; width: 100%; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 9rem; position: sticky; left: 0; background: #fff; }
 td small { display: block; color: #555; max-width: 26rem; line-height: 1.3; }
 thead th { border-bottom: 2px solid #888; } td.best { background: #e3f2e1; font-weight: 600; }
-img { max-width: 100%; height: auto; display: block; margin: .5rem 0; }
-figure { margin: 1rem 0 2rem; } figcaption { color: #444; }
+.indented { padding-left: 1rem; }
+img { width: 100%; height: auto; display: block; }
+figure { margin: 1rem 0 2rem; } figure .scroll { margin: .5rem 0; } figcaption { color: #444; }
 code { background: #f2f2f2; padding: .1rem .3rem; overflow-wrap: anywhere; }
-.note { background: #fff6dd; border-left: 4px solid #e0b030; padding: .5rem 1rem; }
+.note { background: #fff6dd; border-left: 4px solid #e0b030; padding: .5rem 1rem; margin: 1rem 0; }
+.note > * { margin: .2rem 0; } .under { font-size: .9rem; color: #444; margin: .4rem 0; }
 dt { font-weight: 600; margin-top: .6rem; } dd { margin-left: 1.2rem; }
+@media (max-width: 50rem) {
+  h1 { font-size: 1.4rem; } body { margin: 1rem auto; }
+  .scroll::before { content: "Scroll sideways for the rest →"; display: block; position: sticky; left: 0; width: 15rem; font-size: .8rem; color: #666; }
+  th:first-child, td:first-child { min-width: 8rem; max-width: 10rem; overflow-wrap: anywhere; border-right: 1px solid #ddd; }
+  img { width: 48rem; }
+}
 @media print { body { max-width: none; } figure { break-inside: avoid; } }
 """
 
@@ -44,6 +53,16 @@ def paragraph(text: str, *, is_note: bool = False) -> str:
     return f'<p class="note">{escape(text)}</p>' if is_note else f"<p>{escape(text)}</p>"
 
 
+def small_print(lines: Iterable[str]) -> str:
+    """Plain paragraphs that belong to what stands above them."""
+    return "\n".join(f'<p class="under">{escape(line)}</p>' for line in lines)
+
+
+def note(text: str, lines: Iterable[str]) -> str:
+    """A remark that stands out, and a list that belongs to it."""
+    return f'<div class="note">{paragraph(text)}{bullets(lines)}</div>'
+
+
 def code(text: str) -> str:
     """A command on a line of its own."""
     return f"<p><code>{escape(text)}</code></p>"
@@ -64,7 +83,10 @@ def terms(meanings: Sequence[tuple[str, str]]) -> str:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], best: Sequence[frozenset[int]] | None = None
 ) -> str:
-    """Plain cells, of which a second line is small print; ``best`` has, for each row, the places of the cells to mark."""
+    """Plain cells, of which a second line is small print; ``best`` has, for each row, the places of the cells to mark.
+
+    A first cell that begins with blanks belongs to the row above.
+    """
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = []
     for number, row in enumerate(rows):
@@ -74,18 +96,24 @@ def table(
             for place, cell in enumerate(row)
         )
         body.append(f"<tr>{cells}</tr>\n")
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(body)}</tbody>\n</table>"
+    inside = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(body)}</tbody>"
+    # A keyboard can scroll what can have the focus.
+    return f'<div class="scroll" tabindex="0"><table>\n{inside}\n</table></div>'
 
 
 def _cell(text: str) -> str:
     first, line_break, more = text.partition("\n")
-    return f"{escape(first)}<small>{escape(more)}</small>" if line_break else escape(first)
+    shown = escape(first.strip())
+    if first.startswith("  "):
+        shown = f'<span class="indented">{shown}</span>'
+    return f"{shown}<small>{escape(more)}</small>" if line_break else shown
 
 
 def picture(png: bytes, *, alternative: str, caption: str) -> str:
     """A picture within the page, with what it says in words for who does not see it."""
     source = b64encode(png).decode("ascii")
     return (
-        f'<figure><img alt="{escape(alternative, quote=True)}" src="data:image/png;base64,{source}">'
+        f'<figure><div class="scroll" tabindex="0"><img alt="{escape(alternative, quote=True)}" '
+        f'src="data:image/png;base64,{source}"></div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )

@@ -61,7 +61,7 @@ class Measure:
             case Kind.TIME:
                 return span(value, unit_ms)
             case Kind.FACTOR:
-                return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+                return f"{value:,.{_decimals(value)}f}"
             case Kind.FRACTION:
                 return f"{100 * value:.1f} %"
             case Kind.COUNT:
@@ -75,14 +75,22 @@ class Measure:
     def _write_estimate(self, found: Estimate | None, unit_ms: int) -> str:
         if found is None:
             return self.write(None)
-        if not found.half_width:
+        # Of a few people an interval says less than the mean: there are no 0.2 ± 0.6 of them.
+        if not found.half_width or self.kind is Kind.COUNT:
             return self.write(found.mean, unit_ms)
         if self.kind is Kind.TIME:
             mean, half_width = found.mean / unit_ms, found.half_width / unit_ms
-            decimals = 0 if mean >= 100 else 1 if mean >= 10 else 2
+            decimals = _decimals(mean)
             return f"{mean:,.{decimals}f} ± {half_width:,.{decimals}f} {_UNITS[unit_ms]}"
+        if self.kind is Kind.FACTOR:
+            return f"{self.write(found.mean)} ± {found.half_width:,.{_decimals(found.mean)}f}"
         mean_alone = self.write(found.mean).partition(" ")[0]  # the unit once
         return f"{mean_alone} ± {self.write(found.half_width)}"
+
+
+def _decimals(value: float) -> int:
+    """Of a number that is written with three digits that matter, or all before the point."""
+    return 0 if value >= 100 else 1 if value >= 10 else 2
 
 
 _UNITS: Final = {86_400_000: "d", 3_600_000: "h", 60_000: "min", 1_000: "s", 1: "ms"}
@@ -112,13 +120,31 @@ FIXED: Final = (
     ),
     Measure("completion_ms.p95", "95 % of jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p95),
     Measure("completion_ms.p99", "99 % of jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p99),
-    Measure("slowdown.mean", "job slowdown, mean", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.mean),
-    Measure("slowdown.p50", "slowdown of half of the jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p50),
     Measure(
-        "slowdown.p95", "slowdown of 95 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p95,
+        "bounded_slowdown.mean", "bounded slowdown of jobs, mean", Kind.FACTOR, Best.LOW,
+        lambda run: run.bounded_slowdown.mean,
+        ratio=lambda run, other: ratio_of_means(run.bounded_slowdowns, other.bounded_slowdowns),
+    ),
+    Measure(
+        "bounded_slowdown.p50", "  of half of the jobs at most", Kind.FACTOR, Best.LOW,
+        lambda run: run.bounded_slowdown.p50,
+    ),
+    Measure(
+        "bounded_slowdown.p95", "  of 95 % of jobs at most", Kind.FACTOR, Best.LOW,
+        lambda run: run.bounded_slowdown.p95,
+        ratio=lambda run, other: ratio_of_percentiles(run.bounded_slowdowns, other.bounded_slowdowns, 95),
+    ),
+    Measure(
+        "bounded_slowdown.p99", "  of 99 % of jobs at most", Kind.FACTOR, Best.LOW,
+        lambda run: run.bounded_slowdown.p99,
+    ),
+    Measure("slowdown.mean", "plain slowdown of jobs, mean", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.mean),
+    Measure("slowdown.p50", "  of half of the jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p50),
+    Measure(
+        "slowdown.p95", "  of 95 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p95,
         ratio=lambda run, other: ratio_of_percentiles(run.slowdowns, other.slowdowns, 95),
     ),
-    Measure("slowdown.p99", "slowdown of 99 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p99),
+    Measure("slowdown.p99", "  of 99 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p99),
     Measure(
         "wait_ms.mean", "task wait, mean", Kind.TIME, Best.LOW, lambda run: run.wait_ms.mean, is_of_starts=True
     ),
@@ -147,20 +173,34 @@ FIXED: Final = (
 def measures(runs: Sequence[PolicyResult]) -> list[Measure]:
     """All measures of these runs, those of their resources among them."""
     names = dict.fromkeys(name for run in runs for name in run.resources)
-    return [*FIXED, *(_utilization(name) for name in names), *(_until_last(name) for name in names)]
+    of_resources = [
+        measure
+        for name in names
+        for measure in (_utilization(name), _until_last(name), _over_until_last(name))
+    ]
+    return [*FIXED, *of_resources]
 
 
 def _utilization(resource: str) -> Measure:
     return Measure(
-        f"utilization.{resource}", f"{resource} in use, mean", Kind.FRACTION, Best.HIGH,
+        f"utilization.{resource}", f"{resource} held by tasks, mean", Kind.FRACTION, Best.HIGH,
         lambda run: run.utilization.get(resource), is_of_starts=True,
     )  # fmt: skip
 
 
 def _until_last(resource: str) -> Measure:
     return Measure(
-        f"resources.{resource}.held_until_last_arrival", f"{resource} in use until the last arrival",
+        f"resources.{resource}.held_until_last_arrival", f"  {resource} until the last arrival",
         Kind.FRACTION, Best.HIGH,
         lambda run: run.resources[resource].held_until_last_arrival if resource in run.resources else None,
+        is_of_starts=True,
+    )  # fmt: skip
+
+
+def _over_until_last(resource: str) -> Measure:
+    return Measure(
+        f"resources.{resource}.over_until_last_arrival", f"    of it {resource} promised twice",
+        Kind.FRACTION, Best.NEITHER,
+        lambda run: run.resources[resource].over_until_last_arrival if resource in run.resources else None,
         is_of_starts=True,
     )  # fmt: skip

@@ -34,11 +34,12 @@ class Data:
 
 
 def all_data(outcome: Outcome) -> dict[str, Data]:
-    """Every table by name. Curves over time are of the first seed; distributions are of the jobs of all seeds."""
+    """Every table by name. Curves over time are of the first seed; distributions are of the jobs of all seeds; the rest are means."""
     tables = (
         _summary(outcome), _utilization(outcome), _shares(outcome), _queue(outcome),
         _distribution("completion", "completion_s", outcome, _completions_s),
         _distribution("slowdown", "slowdown", outcome, _slowdowns),
+        _distribution("bounded-slowdown", "bounded_slowdown", outcome, _bounded_slowdowns),
         _sizes(outcome), _waits(outcome), _users(outcome), _changes(outcome), _ratios(outcome),
     )  # fmt: skip
     return {table.name: table for table in tables}
@@ -109,6 +110,10 @@ def _slowdowns(run: PolicyResult) -> list[float]:
     return [value for value in run.slowdowns if value != UNFINISHED]
 
 
+def _bounded_slowdowns(run: PolicyResult) -> list[float]:
+    return [value for value in run.bounded_slowdowns if value != UNFINISHED]
+
+
 def _distribution(
     name: str, column: str, outcome: Outcome, pick: Callable[[PolicyResult], list[float]]
 ) -> Data:
@@ -148,14 +153,20 @@ def _sizes(outcome: Outcome) -> Data:
 
 
 def _waits(outcome: Outcome) -> Data:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            policy, each.largest_size, each.wait.count, each.wait.mean / 1000, each.wait.p50 / 1000,
-            each.wait.p95 / 1000, each.wait.p99 / 1000,
-        )
-        for policy, run in _firsts(outcome)
-        for each in run.waits_by_size
-    ]  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for policy, runs in outcome.results.items():
+        shown = runs if are_waits_of_all_seeds(outcome) else runs[:1]
+        for classes in zip(*(run.waits_by_size for run in shown), strict=True):
+            waits = [each.wait for each in classes]
+            rows.append(
+                (
+                    policy, classes[0].largest_size, round(_mean([wait.count for wait in waits])),
+                    *(
+                        _mean([getattr(wait, name) for wait in waits]) / 1000
+                        for name in ("mean", "p50", "p95", "p99")
+                    ),
+                )
+            )  # fmt: skip
     return Data(
         name="wait-by-demand-size",
         columns=(
@@ -163,6 +174,18 @@ def _waits(outcome: Outcome) -> Data:
         ),
         rows=rows,
     )  # fmt: skip
+
+
+def are_waits_of_all_seeds(outcome: Outcome) -> bool:
+    """Whether all seeds have the same classes of demand size, so that there are means; if not, waits by size are of the first."""
+    return all(
+        len({tuple(each.largest_size for each in run.waits_by_size) for run in runs}) == 1
+        for runs in outcome.results.values()
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _users(outcome: Outcome) -> Data:

@@ -23,7 +23,10 @@ _WORDS: Final[Mapping[str, str]] = {
         "every host has ARGUMENT places, and a task takes one whatever it needs, so that hosts may be promised more than they "
         "have; equal numbers of places"
     ),
-    "fifo": "first come, first served, until nothing more is wanted",
+    "fifo": (
+        "first come, first served: who began to want something first is next until he wants nothing more, and then who came after "
+        "him; no regard to shares"
+    ),
     "pf": (
         "proportional fairness: resources that are short have a price, and next is who has least for it; who takes little of "
         "what is short gets more tasks"
@@ -39,7 +42,7 @@ _WORDS: Final[Mapping[str, str]] = {
     ),
     "bbf": (
         "bottleneck-based fairness: everybody is entitled to an equal part of a resource that is used up; next is who lags "
-        "furthest behind over a short past"
+        "furthest behind over the last seconds, together with what he holds now, for about as long as tasks run"
     ),
     "baa": (
         "bottleneck-aware allocation: equal shares among those who want most of the same resource; between such groups, what "

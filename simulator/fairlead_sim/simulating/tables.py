@@ -51,7 +51,7 @@ def write_ratio(ratio: Ratio | None) -> str:
 
 
 def size_rows(outcome: Outcome) -> list[Row]:
-    """Mean completion by number of tasks of a job, and how much shorter it is than under the first policy."""
+    """Mean completion by number of tasks of a job, and as a multiple of that under the first policy."""
     first = outcome.results[outcome.study.policies[0]]
     classes: dict[int, dict[str, SizeReduction]] = {}
     for policy, runs in outcome.results.items():
@@ -63,15 +63,16 @@ def size_rows(outcome: Outcome) -> list[Row]:
 def _size_row(policies: Sequence[str], found: Mapping[str, SizeReduction]) -> Row:
     unit_ms = unit_of([each.completion_ms.mean for each in found.values()])
     least = next(iter(found.values())).tasks_least
-    row = {"measure": size_name(least, max(each.tasks_most for each in found.values()))}
+    jobs = max(each.jobs for each in found.values())
+    size = size_name(least, max(each.tasks_most for each in found.values()))
+    row = {"measure": f"{size} ({jobs:,.0f} {'job' if jobs == 1 else 'jobs'})"}
     for policy in policies:
         each = found.get(policy)
         row[policy] = "-" if each is None else span(each.completion_ms.mean, unit_ms)
         if each is not None and policy != policies[0]:
-            half_width = each.reduction.half_width
-            row[policy] += (
-                f" ({100 * each.reduction.mean:+.0f}{f' ± {100 * half_width:.0f}' if half_width else ''} %)"
-            )
+            half_width = each.reduction.half_width or 0.0
+            interval = f" ± {half_width:.2f}" if half_width >= 0.005 else ""
+            row[policy] += f" ({1 - each.reduction.mean:.2f}{interval} ×)"
     return row
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_sim.simulating.intervals import estimate
+from fairlead_sim.simulating.intervals import Estimate, estimate
 from fairlead_sim.simulating.measures import Best, Measure
 from fairlead_sim.simulating.resampling import Ratio, plain_ratio, ratio_of_means
 from fairlead_sim.simulating.result import PolicyResult
@@ -28,24 +28,44 @@ class Ranking:
     """Places of the best policy and of those that cannot be told from it; empty if all are alike or nobody asks."""
     has_interval: bool
     """Whether chance was looked at; if not, those within a hundredth of the best are taken as alike."""
+    left_out: frozenset[int] = frozenset()
+    """Places of those that are not compared by this measure, since they promise hosts twice."""
+    finest: float | None = None
+    """How large a difference from the best the seeds could tell: the half width of its interval, the widest of those that are
+    not told from the best, or of all if each is. None of one seed, or of a single policy."""
 
 
 def rank(measure: Measure, results: Mapping[str, Sequence[PolicyResult]]) -> Ranking:
     """Rank the policies of a study; those that promise hosts twice are left out where starts are counted."""
+    left_out = frozenset(
+        place for place, runs in enumerate(results.values()) if measure.is_of_starts and is_crowded(runs)
+    )
     found = {
         place: (value.mean, runs)
         for place, runs in enumerate(results.values())
-        if (value := measure.of(runs)) is not None and not (measure.is_of_starts and is_crowded(runs))
+        if (value := measure.of(runs)) is not None and place not in left_out
     }
     has_interval = measure.ratio is not None or any(len(runs) > 1 for _, runs in found.values())
     if measure.best is Best.NEITHER or len(found) < 2:
-        return Ranking(frozenset(), has_interval)
+        return Ranking(frozenset(), has_interval, left_out)
     choose = min if measure.best is Best.LOW else max
     top = choose(found, key=lambda place: found[place][0])
     best = frozenset(
         place for place in found if place == top or _are_alike(measure, *found[place], *found[top])
     )
-    return Ranking(frozenset() if len(best) == len(found) else best, has_interval)
+    half_widths = {
+        place: _difference(measure, runs, found[top][1]).half_width
+        for place, (_, runs) in found.items()
+        if place != top
+    }
+    known = {place: width for place, width in half_widths.items() if width is not None}
+    finest = max((width for place, width in known.items() if place in best), default=None)
+    return Ranking(
+        frozenset() if len(best) == len(found) else best,
+        has_interval,
+        left_out,
+        max(known.values(), default=None) if finest is None else finest,
+    )
 
 
 def is_crowded(runs: Sequence[PolicyResult]) -> bool:
@@ -81,8 +101,7 @@ def _are_alike(
     if abs(value - best) <= _ALIKE * max(abs(value), abs(best)):
         return True
     if len(runs) > 1:
-        pairs = zip(runs, best_runs, strict=True)
-        difference = estimate([_pick(measure, run) - _pick(measure, other) for run, other in pairs])
+        difference = _difference(measure, runs, best_runs)
         return abs(difference.mean) <= (difference.half_width or 0.0)
     ratio = measure.ratio(runs[0], best_runs[0]) if measure.ratio is not None else None
     return (
@@ -91,6 +110,12 @@ def _are_alike(
         and ratio.high is not None
         and ratio.low <= 1 <= ratio.high
     )
+
+
+def _difference(measure: Measure, runs: Sequence[PolicyResult], others: Sequence[PolicyResult]) -> Estimate:
+    """Seed by seed."""
+    pairs = zip(runs, others, strict=True)
+    return estimate([_pick(measure, run) - _pick(measure, other) for run, other in pairs])
 
 
 def _pick(measure: Measure, run: PolicyResult) -> float:

@@ -6,6 +6,9 @@ from fairlead_sim.simulating.intervals import Estimate
 from fairlead_sim.simulating.measures import FIXED, span, unit_of
 
 TIME = FIXED[0]
+SLOWDOWN, VIOLATIONS = (
+    next(measure for measure in FIXED if measure.name == name) for name in ("slowdown.mean", "violations")
+)
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,17 @@ def test_an_interval_has_as_many_decimals_as_its_mean() -> None:
     row = [Estimate(7 * day_ms, 4e-5 * day_ms), Estimate(250.3 * day_ms, 41.26 * day_ms)]
 
     assert TIME.write_all(row) == ["7.00 ± 0.00 d", "250 ± 41 d"]
+
+
+def test_a_factor_has_no_more_decimals_in_its_interval_than_in_its_mean() -> None:
+    row = [Estimate(649.2, 58.41), Estimate(37_597.3, 8412.6), Estimate(12.34, 1.06), Estimate(1.5, None)]
+
+    assert SLOWDOWN.write_all(row) == ["649 ± 58", "37,597 ± 8,413", "12.3 ± 1.1", "1.50"]
+
+
+def test_people_are_counted_without_an_interval() -> None:
+    assert VIOLATIONS.write_all([Estimate(0.2, 0.6), Estimate(2.0, 0.0), Estimate(21.4, 1.9)]) == [
+        "0.2",
+        "2",
+        "21.4",
+    ]

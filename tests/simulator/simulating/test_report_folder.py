@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from fairlead_master.allocation.policies.names import EXAMPLES
-from fairlead_sim.simulating.advice import answers, doubts, summary
+from fairlead_sim.simulating.advice import doubts, summary
 from fairlead_sim.simulating.charts import CHARTS, PlotsUnavailable
 from fairlead_sim.simulating.policy_words import in_words
+from fairlead_sim.simulating.questions import answers
 from fairlead_sim.simulating.report_folder import write_report
 from fairlead_sim.simulating.run import SimulationOptions
 from fairlead_sim.simulating.study import Outcome, Study, run_study
@@ -116,6 +117,21 @@ def test_each_chart_has_its_numbers_beside_it(tmp_path: Path) -> None:
         assert len(rows) > 2
 
 
+def test_the_page_says_which_seeds_it_shows(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    page = Page(write(tmp_path, a_study("drf", "fifo", seeds=(4, 5))))
+
+    assert page.text.count("This is the run with seed 4 alone.") == 3  # those over time
+    assert page.text.count("Jobs of all 2 seeds together.") == 2
+    assert page.text.count("Means over all 2 seeds") == len(CHARTS) - 5 + 1  # and the table of users
+
+
+def test_whatever_is_wide_can_be_scrolled(tmp_path: Path) -> None:
+    text = write(tmp_path, a_study("drf", "fifo"))
+
+    assert text.count('<div class="scroll"') == text.count("<table") + text.count("<img")
+
+
 def test_names_of_users_are_names(tmp_path: Path) -> None:
     text = write(tmp_path, a_study("drf", "fifo"))
 
@@ -129,11 +145,13 @@ def test_the_page_says_what_to_choose_and_what_to_doubt(tmp_path: Path) -> None:
     assert "Which policy?" in page.text
     assert "among the best in" in page.text
     assert "Mean time from submission to the end of a job, beside drf: slots:8" in page.text
-    assert "drf (dominant resource fairness:" in page.text
+    assert "dominant resource fairness: next is who" in page.text
     assert "Jain's index of dominant shares, a dominant share being" in page.text
     assert "8 cpus, 16 GiB mem" in page.text
     assert "Under slots:8" in page.text
     assert "promised more than they have" in page.text
+    assert "† Not compared: under slots:8" in page.text
+    assert "--slowdown 10" in page.text
     assert "fairlead simulate --trace 'a crowd.csv'" in page.text
 
 

@@ -63,7 +63,11 @@ def test_who_promises_hosts_twice_is_left_out_where_starts_are_counted() -> None
     runs = {"a": [replace(RUN, jain=0.5)], "b": [replace(RUN, jain=0.6)],
             "slots": [replace(RUN, jain=0.9, crowded_fraction=0.5)]}  # fmt: skip
 
-    assert rank(JAIN, runs).best == {1}
+    ranking = rank(JAIN, runs)
+
+    assert ranking.best == {1}
+    assert ranking.left_out == {2}
+    assert rank(MAKESPAN, runs).left_out == frozenset()
 
 
 def test_seeds_are_compared_pair_by_pair() -> None:
@@ -78,6 +82,19 @@ def test_seeds_are_compared_pair_by_pair() -> None:
     assert certain.best == {1}
     assert certain.has_interval
     assert unknown.best == frozenset()
+
+
+def test_it_is_known_how_large_a_difference_seeds_could_tell() -> None:
+    best = [that_take(length) for length in (1000, 2000, 3000)]
+    close = [that_take(length) for length in (1400, 1800, 3000)]  # later by 400, -200 and 0
+    far = [that_take(length + 9000) for length in (1000, 2000, 3000)]
+
+    found = rank(MAKESPAN, {"best": best, "close": close, "far": far})
+
+    assert found.best == {0, 1}
+    assert found.finest == pytest.approx(4.302653 * 305.505 / 3**0.5, rel=1e-5)  # t(2) s / sqrt(3)
+    assert rank(MAKESPAN, {"best": best, "far": far}).finest == 0
+    assert rank(MAKESPAN, {"a": best[:1], "b": close[:1]}).finest is None
 
 
 COUNTED = Measure("log", "", Kind.FACTOR, Best.LOW, lambda run: run.makespan_ms**0.1)
