@@ -80,7 +80,7 @@ def _leaders(policies: Sequence[str], known: Sequence[Answer], differing: Sequen
             f"{found} No question decides between {listed(names)}: keep the one you run if it is one of them, or take the one "
             f"that is simplest to explain to your users{simplest}."
         )
-    return f"{found} Which question matters is for you to say."
+    return found if most == len(differing) else f"{found} Which question matters is for you to say."
 
 
 def _best_at(policies: Sequence[str], differing: Sequence[Answer]) -> list[str]:
@@ -180,10 +180,11 @@ def _caveats(outcome: Outcome) -> list[str]:
                 "the model. It is not compared in waits, shares and use (†), whatever it shows there: a task that starts where "
                 "there is no room has not got what a start is worth elsewhere."
             )
-        if not all(run.is_complete for run in runs):
-            lines.append(
-                f"Under {policy} jobs were left undone; its times are of those that finished, and look too good."
-            )
+    undone = [policy for policy, runs in outcome.results.items() if not all(run.is_complete for run in runs)]
+    if undone:
+        lines.append(
+            f"Jobs were left undone under {listed(undone)}; times there are of those that finished, and look too good."
+        )
     return lines
 
 

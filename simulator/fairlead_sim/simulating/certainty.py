@@ -14,7 +14,7 @@ def what_seeds_change(outcome: Outcome) -> str:
     if not others:
         return ""
     if any(other.yardstick != first.yardstick for other in others):
-        return f"Each policy was run with {count} seeds. A seed makes the work itself, so intervals are about such work and not about one month of it."
+        return f"Each policy was run with {count} seeds. A seed makes the work itself, so intervals are about work of this kind."
     if first.yardstick.survey.gangs:
         return (
             f"Each policy was run with {count} seeds. The work is the same under every seed; what a seed changes is how long gangs "
@@ -51,7 +51,7 @@ def how_told_apart(outcome: Outcome, known: Sequence[Answer]) -> list[str]:
             lines.append(
                 "Questions with ° have no such interval: there those within a hundredth are alike, and a tenth may be chance."
             )
-    comparisons = len(known) * (policies - 1)
+    comparisons = sum(max(0, policies - len(answer.left_out) - 1) for answer in known)
     lines.append(
         f"{len(known)} questions of {policies} policies are {comparisons} comparisons, each by itself at 95 %, without a correction "
         "for their number: of those in which there is no difference, one in twenty looks as if there were one."

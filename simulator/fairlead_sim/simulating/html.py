@@ -5,11 +5,16 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
+_COLUMNS_SHOWN: Final = 8
+"""With more, a table of results is wider than any screen shows."""
+
 _STYLE: Final = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
 h1 { line-height: 1.2; overflow-wrap: anywhere; } h2 { margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
 .scroll { overflow-x: auto; margin: 1rem 0; }
+.scroll::before { content: "Scroll sideways for the rest →"; display: block; position: sticky; left: 0; width: 15rem; font-size: .8rem; color: #666; }
+.scroll:not(.wide)::before { display: none; }
 table { border-collapse: collapse; font-size: .92rem; width: 100%; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 9rem; position: sticky; left: 0; background: #fff; }
@@ -23,8 +28,8 @@ code { background: #f2f2f2; padding: .1rem .3rem; overflow-wrap: anywhere; }
 .note > * { margin: .2rem 0; } .under { font-size: .9rem; color: #444; margin: .4rem 0; }
 dt { font-weight: 600; margin-top: .6rem; } dd { margin-left: 1.2rem; }
 @media (max-width: 50rem) {
+  .scroll:not(.wide)::before { display: block; }
   h1 { font-size: 1.4rem; } body { margin: 1rem auto; }
-  .scroll::before { content: "Scroll sideways for the rest →"; display: block; position: sticky; left: 0; width: 15rem; font-size: .8rem; color: #666; }
   th:first-child, td:first-child { min-width: 8rem; max-width: 10rem; overflow-wrap: anywhere; border-right: 1px solid #ddd; }
   img { width: 48rem; }
 }
@@ -97,8 +102,9 @@ def table(
         )
         body.append(f"<tr>{cells}</tr>\n")
     inside = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(body)}</tbody>"
+    look = "scroll wide" if len(columns) > _COLUMNS_SHOWN else "scroll"
     # A keyboard can scroll what can have the focus.
-    return f'<div class="scroll" tabindex="0"><table>\n{inside}\n</table></div>'
+    return f'<div class="{look}" tabindex="0"><table>\n{inside}\n</table></div>'
 
 
 def _cell(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_sim.simulating.measures import FIXED, Best, Kind, Measure
+from fairlead_sim.simulating.measures import FIXED, Best, Kind, Measure, unit_of
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
 from fairlead_sim.simulating.telling_apart import rank
@@ -56,6 +56,7 @@ def answers(outcome: Outcome) -> list[Answer]:
         estimates = [measure.of(runs) for runs in outcome.results.values()]
         if any(each is not None for each in estimates):
             ranking = rank(measure, outcome.results)
+            unit_ms = unit_of([each.mean for each in estimates if each is not None])
             found.append(
                 Answer(
                     question=question,
@@ -64,7 +65,7 @@ def answers(outcome: Outcome) -> list[Answer]:
                     best=ranking.best,
                     left_out=ranking.left_out,
                     has_interval=ranking.has_interval,
-                    finest=measure.write(ranking.finest) if ranking.finest is not None else "",
+                    finest=measure.write(ranking.finest, unit_ms) if ranking.finest else "",
                 )
             )
     return found
@@ -72,6 +73,17 @@ def answers(outcome: Outcome) -> list[Answer]:
 
 def _largest_wait(run: PolicyResult) -> float | None:
     return run.waits_by_size[-1].wait.mean if run.waits_by_size else None
+
+
+def _how_large(outcome: Outcome) -> str:
+    """Which tasks the largest are, under the first policy and seed."""
+    classes = next(iter(outcome.results.values()))[0].waits_by_size
+    if len(classes) < 2:
+        return ", which are all alike."
+    part = classes[-1].wait.count / sum(each.wait.count for each in classes)
+    return (
+        f": more than {100 * classes[-2].largest_size:.3g} % of the largest, {100 * part:.0f} % of all tasks."
+    )
 
 
 def _in_use(run: PolicyResult) -> float | None:
@@ -122,11 +134,12 @@ QUESTIONS: Final = (
     Question(
         "Under which do the largest tasks wait least?",
         "the largest tasks",
-        "Mean wait of the quarter of tasks that want the largest part of a node.",
+        "Mean wait of the tasks that want the largest part of a node",
         Measure(
             "largest_wait_ms", "mean wait of the largest quarter of tasks", Kind.TIME, Best.LOW, _largest_wait,
             is_of_starts=True,
         ),
+        _how_large,
     ),
     Question(
         "Under which are fewest people clearly worse off than with machines of their own?",

@@ -33,7 +33,7 @@ CHARTS: Final[dict[str, tuple[str, str]]] = {
         "What the largest users hold",
         (
             "Of the users with the most work (dominant share times run time), a panel each: the largest part that they held of any one "
-            "resource. Where the lines of a panel lie apart, policies treat this user differently."
+            "resource. Where the lines of a panel lie apart, the policies, or chance, give this user more or less."
         ),
     ),
     "completion": (

@@ -1,11 +1,10 @@
 """A study's results as rows of text, a column a policy: what the command prints and the report shows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from fairlead_sim.simulating.comparison import SizeReduction, reductions_by_size
 from fairlead_sim.simulating.measures import measures, span, unit_of
 from fairlead_sim.simulating.resampling import Ratio
-from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.study import Outcome
 from fairlead_sim.simulating.telling_apart import completion_ratio
 
@@ -82,27 +81,35 @@ def size_name(least: int, most: int) -> str:
 
 
 def refusals(outcome: Outcome) -> list[str]:
-    """What was not run and why, one line each; what is the same under every policy and seed is said once."""
+    """What was not run and why, one line each; what is the same under every seed, or under several policies, is said once."""
     remarks = [remark for workload in outcome.workloads for remark in workload.remarks]
+    return [*dict.fromkeys(remarks), *_refused(outcome), *_cut_short(outcome)]
+
+
+def _refused(outcome: Outcome) -> list[str]:
     seeds: dict[str, list[int]] = {}
-    for runs in outcome.results.values():
+    for run in (run for runs in outcome.results.values() for run in runs):
+        for each in run.refused:
+            jobs = "1 job," if each.jobs == 1 else f"{each.jobs} jobs, the first of them"
+            seeds.setdefault(f"{jobs} {each.example}: {each.reason}", []).append(run.seed)
+    return [f"refused{_of_seeds(told, outcome)}: {what}" for what, told in seeds.items()]
+
+
+def _cut_short(outcome: Outcome) -> list[str]:
+    found: dict[str, dict[str, list[int]]] = {}
+    for policy, runs in outcome.results.items():
         for run in runs:
-            for line in _refusals_of(run):
-                seeds.setdefault(line, []).append(run.seed)
-    lines = []
-    for line, told in seeds.items():
-        what, _, rest = line.partition(": ")
-        of_seeds = dict.fromkeys(map(str, told))
-        is_everywhere = len(of_seeds) == len(outcome.study.seeds)
-        where = "" if is_everywhere else f" (seed {', '.join(of_seeds)})"
-        lines.append(f"{what}{where}: {rest}")
-    return [*dict.fromkeys(remarks), *lines]
+            if not run.is_complete:
+                left = f"{run.jobs - run.jobs_finished} of {run.jobs} jobs"
+                found.setdefault(left, {}).setdefault(policy, []).append(run.seed)
+    return [
+        f"cut short: under {', '.join(policy + _of_seeds(told, outcome) for policy, told in seeds.items())} {left} were not done "
+        "at the end"
+        for left, seeds in found.items()
+    ]
 
 
-def _refusals_of(run: PolicyResult) -> Iterator[str]:
-    for each in run.refused:
-        jobs = "1 job" if each.jobs == 1 else f"{each.jobs} jobs, the first of them"
-        yield f"refused: {jobs} {each.example}: {each.reason}"
-    if not run.is_complete:
-        left = run.jobs - run.jobs_finished
-        yield f"cut short: under {run.policy} {left} of {run.jobs} jobs were not done at the end"
+def _of_seeds(told: Sequence[int], outcome: Outcome) -> str:
+    """Of which seeds something is so; empty if it is of all."""
+    of_seeds = dict.fromkeys(map(str, told))
+    return "" if len(of_seeds) == len(outcome.study.seeds) else f" (seed {', '.join(of_seeds)})"

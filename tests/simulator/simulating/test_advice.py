@@ -106,6 +106,8 @@ def test_equals_are_told_what_to_choose_by() -> None:
 
     assert "No question decides between drf and pf" in leaders
     assert "keep the one you run" in leaders
+    best_in_all = [replace(answer, best=answer.best & {0}) for answer in known]
+    assert summary(outcome, best_in_all)[0].endswith("drf is among the best in all 6 of those.")
     known[1] = replace(known[1], best=frozenset({0}))
     known[2] = replace(known[2], best=frozenset({1}))
     assert "Which question matters is for you to say" in summary(outcome, known)[0]
@@ -120,6 +122,12 @@ def test_who_cannot_be_asked_is_said_in_the_row() -> None:
         "16 of the 16 are left out" in row.meaning
     )  # a task wants 1 of 8 cores, and 1/16 of them is half a core
     assert "left out" not in answer_about("how few are worse off than alone", a_study("drf")).meaning
+
+
+def test_which_tasks_are_large_is_said_in_the_row() -> None:
+    row = answer_about("the largest tasks", a_study("drf"))
+
+    assert row.meaning.endswith(": more than 25 % of the largest, 50 % of all tasks.")
 
 
 def test_those_who_are_clearly_worse_off_have_names() -> None:

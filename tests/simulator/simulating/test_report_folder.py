@@ -129,7 +129,7 @@ def test_the_page_says_which_seeds_it_shows(tmp_path: Path) -> None:
 def test_whatever_is_wide_can_be_scrolled(tmp_path: Path) -> None:
     text = write(tmp_path, a_study("drf", "fifo"))
 
-    assert text.count('<div class="scroll"') == text.count("<table") + text.count("<img")
+    assert text.count('<div class="scroll') == text.count("<table") + text.count("<img")
 
 
 def test_names_of_users_are_names(tmp_path: Path) -> None:
@@ -196,8 +196,7 @@ def test_what_is_refused_under_every_seed_is_said_once() -> None:
     refused, *cut_short = refusals(run_study(study, processes=1))
 
     assert refused == "refused: 6 jobs, the first of them j0: a task wants more cpus than any node has"
-    assert len(cut_short) == 2
-    assert all(line.startswith("cut short") for line in cut_short)
+    assert cut_short == ["cut short: under drf, pf 6 of 6 jobs were not done at the end"]
 
 
 def test_every_kind_of_policy_is_put_in_words() -> None:
