@@ -58,7 +58,7 @@ def test_policies_stand_side_by_side(invoke: Invoke, trace: Path) -> None:
     lines = [line.split() for line in outcome.out.splitlines()]
     assert lines[0] == ["MEASURE", "drf", "slots:2"]
     assert lines[1] == ["jobs", "finished", "16", "of", "16", "16", "of", "16"]
-    assert "refused: 1 job huge: a task wants more cpus than any node has" in outcome.out
+    assert "refused: 1 job, huge: a task wants more cpus than any node has" in outcome.out
 
 
 def test_rows_that_are_left_out_are_told(invoke: Invoke, trace: Path, tmp_path: Path) -> None:
