@@ -69,7 +69,7 @@ CHARTS: Final[dict[str, tuple[str, str]]] = {
         "Who is better off, who is worse",
         (
             "Each user's mean completion as a multiple of that under FIRST, users sorted for each policy by itself: below 1 they are done sooner. "
-            f"Counted below as sooner or later is who gains or loses more than {100 * NOTICEABLE:.0f} %."
+            f"Counted below as sooner or later is who gains or loses more than {100 * NOTICEABLE:.0f} %, some of which may be chance."
         ),
     ),
 }
