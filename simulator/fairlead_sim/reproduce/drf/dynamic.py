@@ -3,8 +3,8 @@
 The allocator is that of a live master, on virtual time. The paper does not say how long tasks run: here 10 to 20 s, drawn
 evenly, short enough for the old tasks to be gone well before the next change. Nor does it say how often its master decides:
 here once a second, which matters. Two CPUs of one node must be free at once for a task of the second phase's job 1. A master that
-decides at every end of a task gives each single CPU to job 2 at once, and never sees two. Both are computed, and the other is told
-in the notes.
+decides at every end of a task gives each single CPU to job 2 at once, and never sees two: it depends on reservations, which
+need longer than the phase. Both are computed, and the other is told in the notes.
 """
 
 from collections import Counter
@@ -138,8 +138,8 @@ def _run(options: RunOptions) -> Result:
         verdict=judge(_statements(phases), within=f"{100 * _furthest(phases):.1f} percentage points"),
         notes="Modelled: tasks run 10 to 20 s, drawn evenly, and the master decides once a second; the paper says neither. Compared are "
         "means over the second minute of each two. A master that decides at every end of a task, as ours does, gives each single CPU "
-        "to job 2 before two of one node are free: in the second phase job 1 then stays at "
-        f"{at_once.cpus[0]:.0%} of CPU against {at_once.cpus[1]:.0%}.",
+        "to job 2 before two of one node are free, and reserves nodes for job 1 once it has waited: in the second phase job 1 has "
+        f"{at_once.cpus[0]:.0%} of CPU by then, against {at_once.cpus[1]:.0%}.",
     )
 
 
