@@ -90,8 +90,8 @@ class Deadlines:
             self._push(due, at_ms, key)
             return
         self._at.pop((due, key), None)
-        self._count += 1
-        queue[key] = (at_ms, self._count)
+        self._count = count = self._count + 1
+        queue[key] = (at_ms, count)
         self._last_ms[due] = at_ms
         self._bound_ms = min(self._bound_ms, at_ms)
 

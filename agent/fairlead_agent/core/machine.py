@@ -105,14 +105,12 @@ class AgentMachine:
         step.now_ms = now_ms
         decided: list[Action] = []
         for event in happened:
-            kind = type(event)
-            if kind not in _OF_TASKS or state.leave is not None:
+            take = _OF_TASKS.get(type(event))
+            if take is None or state.leave is not None:
                 decided += step.finish()
                 decided += self.step(event, now_ms)
-            elif kind in _TAKERS:
-                _TAKERS[kind](step, event)
             else:
-                _take_order(step, event)
+                take(step, event)
         return decided + step.finish() if decided else step.finish()
 
     def next_deadline_ms(self) -> int | None:
@@ -224,7 +222,11 @@ _TAKERS: Final[Mapping[type, _Take]] = {
 }
 """All other events."""
 
-_OF_TASKS: Final = frozenset(
-    {ProcessStarted, ProcessExited, ProcessStartFailed, LaunchRequested, StatusesAcknowledged}
-)
+_OF_TASKS: Final[Mapping[type, _Take]] = {
+    ProcessStarted: start_process,
+    ProcessExited: end_process,
+    ProcessStartFailed: end_process,
+    LaunchRequested: _take_order,
+    StatusesAcknowledged: _take_order,
+}
 """Events of a busy agent, which neither begin nor end anything that carries its statuses."""

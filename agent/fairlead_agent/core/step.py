@@ -48,19 +48,22 @@ class Step:
         contradicted by the agent's next life. Statuses come after the other actions, in one message, so that a start
         is not held up by encoding them.
         """
-        actions, self.actions = self.actions, []
         if self.is_identity_new:
             self.records.insert(0, identity_of(self.state))
+        actions: list[Action] = []
         if self.records:
-            actions.insert(0, Checkpoint(records=tuple(self.records), is_durable=self.is_identity_new))
-            self.records = []
+            actions.append(Checkpoint(records=tuple(self.records), is_durable=self.is_identity_new))
+            self.records.clear()
             self.is_identity_new = False
+        if self.actions:
+            actions += self.actions
+            self.actions.clear()
         if self.statuses:
             actions.append(SendStatuses(statuses=tuple(self.statuses)))
-            self.statuses = []
+            self.statuses.clear()
         if self.endings:
             actions += self.endings
-            self.endings = []
+            self.endings.clear()
         return actions
 
 

@@ -402,7 +402,7 @@ class Allocator:
 
     def _give_back(self, framework: Framework, agent: Agent, unit: Vector, units: int) -> None:
         self._hierarchy.release(framework, unit, units)
-        agent.charged = subtract(agent.charged, scale(unit, units))
+        agent.charged = subtract(agent.charged, unit if units == 1 else scale(unit, units))
         agent.tasks -= units
         assert agent.tasks >= 0 <= min(agent.charged), f"agent {agent.agent_id} gave back more than it held"
         self._search.gained(agent)

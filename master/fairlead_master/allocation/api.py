@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector
+from fairlead_proto.value import value
 
 
 class Grant(NamedTuple):
@@ -198,7 +199,7 @@ class AllocationError(ValueError):
     """A setting or a fact that cannot be used; the message says what was expected and what came."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Decision:
     """A grant with its number and time, as kept in the bounded decision log."""
 

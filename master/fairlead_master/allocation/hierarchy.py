@@ -144,7 +144,7 @@ class Hierarchy:
     def release(self, framework: Framework, vector: Vector, units: int) -> None:
         """The framework gave back ``units`` of ``vector``."""
         self._ranking.count(framework, framework.as_counted(vector), -units)
-        framework.charged = subtract(framework.charged, scale(vector, units))
+        framework.charged = subtract(framework.charged, vector if units == 1 else scale(vector, units))
         framework.units -= units
         assert framework.units >= 0 <= min(framework.charged), (
             f"{framework.framework_id} gave back more than it held"

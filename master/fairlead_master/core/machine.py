@@ -4,7 +4,7 @@
 an argument; what must happen later is a deadline in the state, and ``next_deadline_ms`` says when to send ``Ticked``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,16 @@ class Machine:
         out, master.out = master.out, []
         return out
 
+    def turn(self, happened: Iterable[events.Event], now_ms: int) -> list[Action]:
+        """Take all that arrived at one moment, in order: as one ``step`` after the other, with one list of actions."""
+        master, advance = self.master, self.master.allocator.advance
+        for event in happened:
+            if master.watches_time:
+                advance(now_ms)
+            _HANDLERS[type(event)](master, event, now_ms)
+        out, master.out = master.out, []
+        return out
+
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """When the next ``Ticked`` is due; not before ``now_ms``. None: only an event can change anything."""
         cycle_ms = offers.next_cycle_ms(self.master, now_ms)
@@ -93,9 +103,11 @@ def _deadlines(master: Master) -> list[int]:
         deadlines.append(next(iter(master.killing.values())))
     if master.agents_heard:
         deadlines.append(next(iter(master.agents_heard.values())) + master.settings.agent_silence_ms)
-    away = [agent.deadline_ms for agent in master.agents_away.values()]
-    away += [framework.away_until_ms for framework in master.frameworks_away.values()]
-    return deadlines + [deadline_ms for deadline_ms in away if deadline_ms is not None]
+    if master.agents_away or master.frameworks_away:
+        away = [agent.deadline_ms for agent in master.agents_away.values()]
+        away += [framework.away_until_ms for framework in master.frameworks_away.values()]
+        deadlines += [deadline_ms for deadline_ms in away if deadline_ms is not None]
+    return deadlines
 
 
 def _recover(master: Master, remembered: Remembered, now_ms: int) -> None:

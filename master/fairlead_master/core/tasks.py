@@ -45,7 +45,7 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
     acknowledged: list[tuple[TaskKey, int]] = []
     agent_id = agent.agent_id
     for status in statuses:
-        key = status.key
+        key = (status.framework_id, status.task_id)
         framework = master.frameworks.get(key[0])
         task = framework.tasks.get(key[1]) if framework is not None else None
         if task is None:
@@ -61,7 +61,7 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
             task = _take_unknown(master, agent, framework, status, now_ms)
             is_news = task is not None
         else:
-            is_news = _take_report(master, agent, task, status, now_ms)
+            is_news = _take_report(master, agent, task, key, status, now_ms)
         if (
             framework is None
             or is_foreign
@@ -89,7 +89,9 @@ def _take_unknown(
     return _remember_unknown(master, agent, framework, status, now_ms)
 
 
-def _take_report(master: Master, agent: Agent, task: Task, status: TaskStatus, now_ms: int) -> bool:
+def _take_report(
+    master: Master, agent: Agent, task: Task, key: TaskKey, status: TaskStatus, now_ms: int
+) -> bool:
     """Whether the framework should hear of it."""
     if status.sequence <= task.sequence:
         # Repeated, or overtaken. A repeat that is not acknowledged yet means that its forward may have been lost.
@@ -102,7 +104,7 @@ def _take_report(master: Master, agent: Agent, task: Task, status: TaskStatus, n
             # Only a state before the end can be overtaken, and nobody needs to hear of it any more.
             task.acknowledged = status.sequence
             return False
-        _move(master, task, status, now_ms)
+        _move(master, task, key, status, now_ms)
     return True
 
 
@@ -162,11 +164,10 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
     assert can_move(task.state, status.state), (
         f"{task.key}: {task.state.value} -> {status.state.value} is no move"
     )
-    _move(master, task, status, now_ms)
+    _move(master, task, task.key, status, now_ms)
 
 
-def _move(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
-    key = task.key
+def _move(master: Master, task: Task, key: TaskKey, status: TaskStatus, now_ms: int) -> None:
     if task.state is TaskState.STAGING:
         master.staging.pop(key, None)
     _copy_outcome(task, status)

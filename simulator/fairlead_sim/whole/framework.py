@@ -8,7 +8,7 @@ A *gang* holds the offers made to it until there are enough for all of its tasks
 leases; before the first ends it gives all back and wants none for a time that is drawn (as in ``pool``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -26,6 +26,9 @@ from fairlead_sim.workloads.workload import Job
 
 _ATTEMPTS_COUNTED: Final = 10
 """Of a gang: pauses do not grow for ever."""
+
+_NONE: Final[Mapping[str, str]] = {}
+"""What tasks have of labels and variables: one for all, as nobody changes it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -195,8 +198,11 @@ class WorkloadFramework:
         command = self._programs.add(launch)
         task_ids = [TaskId(f"{command}-{number}") for number in range(units)]
         self._launches.update(dict.fromkeys(task_ids, launch))
-        words = (command,)
-        return [TaskSpec(task_id=task_id, resources=offer.unit, command=words) for task_id in task_ids]
+        unit, words = offer.unit, (command,)
+        return [
+            TaskSpec(task_id=task_id, resources=unit, command=words, environment=_NONE, labels=_NONE)
+            for task_id in task_ids
+        ]
 
     def _give_up(self, class_id: ClassId) -> None:
         """A gang has held offers for too long: it gives them back and pauses."""

@@ -169,7 +169,7 @@ class Host:
             deadline_ms = machine.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
                 happened.append(events.Tick())
-        statuses: list[TaskStatus] = []
+        statuses: tuple[TaskStatus, ...] = ()
         message: list[to_master.Event] = []
         processes = self._processes
         while happened:
@@ -178,13 +178,13 @@ class Host:
                 if type(action) in _OF_NO_CONCERN:
                     continue
                 if isinstance(action, actions.SendStatuses):
-                    statuses += action.statuses
+                    statuses = statuses + action.statuses if statuses else action.statuses
                 elif isinstance(action, actions.StartProcess):
                     processes.order(action)
                 else:
                     self._carry_out(action, message, happened)
         if statuses:
-            message.append(to_master.StatusesReported(session=self._session, statuses=tuple(statuses)))
+            message.append(to_master.StatusesReported(session=self._session, statuses=statuses))
         if message:
             self._master.send(message)
         if processes.ordered:

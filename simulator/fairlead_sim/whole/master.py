@@ -91,18 +91,16 @@ class MasterShell:
     def _step(self, arrived: list[events.Event]) -> dict[int, list[Order]]:
         """What the machine has to say to each session about these events."""
         outgoing: dict[int, list[Order]] = {}
-        step, now_ms = self.machine.step, self._engine.now_ms
         self.steps += len(arrived)
-        for event in arrived:
-            for action in step(event, now_ms):
-                if type(action) in _TO_NOBODY:
-                    continue
-                order: Order = action  # type: ignore[assignment]  # all others are for a session
-                orders = outgoing.get(order.session)
-                if orders is None:
-                    outgoing[order.session] = [order]
-                else:
-                    orders.append(order)
+        for action in self.machine.turn(arrived, self._engine.now_ms):
+            if type(action) in _TO_NOBODY:
+                continue
+            order: Order = action  # type: ignore[assignment]  # all others are for a session
+            session = order.session
+            if session in outgoing:
+                outgoing[session].append(order)
+            else:
+                outgoing[session] = [order]
         return outgoing
 
     def _deliver(self, outgoing: Mapping[int, list[Order]]) -> None:

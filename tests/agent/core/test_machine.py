@@ -34,7 +34,7 @@ def test_every_kind_of_event_is_taken() -> None:
 
     assert set(machine._OBEYERS) == orders
     assert set(machine._TAKERS) == set(get_args(events.Event)) - orders
-    assert set(get_args(events.Event)) >= machine._OF_TASKS
+    assert set(get_args(events.Event)) >= set(machine._OF_TASKS)
 
 
 def test_a_turn_puts_together_what_is_said_of_tasks() -> None:
