@@ -47,7 +47,7 @@ for a fraction of what a heap costs."""
 class Deadlines:
     """Named times in milliseconds, at most one for each name; setting, cancelling and popping cost O(log n) or less."""
 
-    __slots__ = ("_at", "_bound_ms", "_count", "_heap", "_last_ms", "_queues")
+    __slots__ = ("_at", "_bound_ms", "_count", "_has_strays", "_heap", "_last_ms", "_queues")
 
     def __init__(self) -> None:
         self._queues: dict[Due, dict[TaskKey | None, tuple[int, int]]] = {due: {} for due in _QUEUED}
@@ -56,6 +56,8 @@ class Deadlines:
         """Of each queue, the time that was put into it last."""
         self._at: dict[DeadlineName, int] = {}
         """Those in no queue."""
+        self._has_strays = False
+        """Whether one of a kind that has a queue was ever set out of order, and so is in the heap."""
         # The count breaks ties in the order in which deadlines were set, and keeps names from being compared.
         self._heap: list[tuple[int, int, int, DeadlineName]] = []
         self._count = 0
@@ -87,9 +89,11 @@ class Deadlines:
                 return
             del queue[key]
         if queue and at_ms < self._last_ms[due]:
+            self._has_strays = True
             self._push(due, at_ms, key)
             return
-        self._at.pop((due, key), None)
+        if self._has_strays:
+            self._at.pop((due, key), None)
         self._count = count = self._count + 1
         queue[key] = (at_ms, count)
         self._last_ms[due] = at_ms
@@ -109,7 +113,7 @@ class Deadlines:
     def cancel(self, due: Due, key: TaskKey | None = None) -> None:
         """Drop a name; nothing happens if it is not set."""
         queue = self._queues.get(due)
-        if queue is None or queue.pop(key, None) is None:
+        if queue is None or (queue.pop(key, None) is None and self._has_strays):
             self._at.pop((due, key), None)
 
     def next_ms(self) -> int | None:

@@ -4,14 +4,18 @@ They go when they are older than the retention, when there are too many or their
 sooner when the disk is nearly full.
 """
 
+from typing import Final
+
 from fairlead_agent.core import limits
 from fairlead_agent.core.actions import RemoveSandboxes
-from fairlead_agent.core.deadlines import Due
+from fairlead_agent.core.deadlines import DeadlineName, Due
 from fairlead_agent.core.events import DiskMeasured, SandboxesFound
 from fairlead_agent.core.state import AgentState, Sandbox
 from fairlead_agent.core.step import Step
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.tasks import TaskUsage
+
+_EXPIRY: Final[DeadlineName] = (Due.SANDBOX, None)
 
 
 def keep_sandbox(step: Step, key: TaskKey, *, ended_ms: int, usage: TaskUsage | None) -> None:
@@ -59,7 +63,7 @@ def _remove(step: Step, keys: list[TaskKey]) -> None:
 def _schedule(step: Step) -> None:
     """Set the deadline of the oldest sandbox, unless an earlier one is set already: that one sets the next."""
     state = step.state
-    if state.sandboxes and (Due.SANDBOX, None) not in state.deadlines:
+    if _EXPIRY not in state.deadlines and state.sandboxes:
         oldest = next(iter(state.sandboxes.values()))
         state.deadlines.set(Due.SANDBOX, oldest.ended_ms + step.settings.sandbox_retention_ms)
 

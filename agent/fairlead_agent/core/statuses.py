@@ -12,7 +12,7 @@ from fairlead_agent.core.records import StatusesAccepted, StatusMade
 from fairlead_agent.core.state import AgentState, LiveTask
 from fairlead_agent.core.step import Step
 from fairlead_proto.ids import TaskKey
-from fairlead_proto.task_state import TERMINAL, Reason, TaskState, can_move
+from fairlead_proto.task_state import TERMINAL, TRANSITIONS, Reason, TaskState
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 
 
@@ -33,7 +33,7 @@ def move(
         AssertionError: the table does not allow the move.
     """
     key, latest = task.key, task.latest
-    assert can_move(task.state, state), f"task {key}: {task.state} -> {state}"
+    assert state in TRANSITIONS[task.state], f"task {key}: {task.state} -> {state}"
     task.state = state
     if state is TaskState.RUNNING:
         task.started_ms = step.now_ms
@@ -137,7 +137,7 @@ def schedule_resend(state: AgentState, key: TaskKey, now_ms: int) -> None:
 def acknowledge(step: Step, event: StatusesAcknowledged) -> None:
     """Drop the statuses the master has. Late, repeated and unknown acknowledgements change nothing."""
     state = step.state
-    outboxes, records = state.outboxes, step.records
+    outboxes, records, over, delays_ms = state.outboxes, step.records, state.over, state.resend_delays_ms
     for key, sequence in event.items:
         outbox = outboxes.get(key)
         if outbox is None or outbox[0].sequence > sequence:
@@ -150,9 +150,10 @@ def acknowledge(step: Step, event: StatusesAcknowledged) -> None:
         # A number beyond what was made covers what was made, and nothing that comes after.
         records.append(StatusesAccepted(key=key, sequence=latest))
         del outboxes[key]
-        state.resend_delays_ms.pop(key, None)
+        if delays_ms:
+            delays_ms.pop(key, None)
         state.deadlines.cancel(Due.RESEND, key)
-        if key in state.over:
+        if key in over:
             remember(state, key, step.settings.history_count_max)
 
 

@@ -235,6 +235,7 @@ def _judge(
     answers: list[LaunchAnswer] = []
     launched: list[TaskSpec] = []
     new_ids: set[str] = set()
+    framework_id, live, finished = framework.framework_id, framework.tasks, master.finished
     room = scale(offer.unit, offer.units)
     used: Vector | None = None
     """None as long as each takes just a unit, and there is room while there are units."""
@@ -242,9 +243,10 @@ def _judge(
         if isinstance(spec, InvalidTask):
             answers.append(LaunchAnswer(spec.task_id, Rejection.INVALID, spec.detail))
             continue
-        if spec.task_id in new_ids or master.find_task((framework.framework_id, spec.task_id)) is not None:
-            detail = f"task id {spec.task_id}: expected one that was not used before"
-            answers.append(LaunchAnswer(spec.task_id, Rejection.INVALID, detail))
+        task_id = spec.task_id
+        if task_id in new_ids or task_id in live or (framework_id, task_id) in finished:
+            detail = f"task id {task_id}: expected one that was not used before"
+            answers.append(LaunchAnswer(task_id, Rejection.INVALID, detail))
             continue
         wanted = None
         if used is not None or spec.resources != offer.unit:
@@ -257,9 +259,9 @@ def _judge(
             )
             continue
         used = wanted
-        new_ids.add(spec.task_id)
+        new_ids.add(task_id)
         launched.append(spec)
-        answers.append(LaunchAnswer(spec.task_id))
+        answers.append(LaunchAnswer(task_id))
     return answers, launched
 
 

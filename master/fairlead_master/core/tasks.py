@@ -191,8 +191,10 @@ def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None)
     if framework is not None and framework.tasks.pop(task.task_id, None) is not None:
         framework.tasks_finished += 1
         master.tasks_ended += 1
-        close_account_if_over(master, framework)
-    master.killing.pop(key, None)
+        if framework.state is FrameworkState.COMPLETED:
+            close_account_if_over(master, framework)
+    if master.killing:
+        master.killing.pop(key, None)
 
 
 def close_account_if_over(master: Master, framework: Framework) -> None:
