@@ -44,14 +44,14 @@ def run_cycle(master: Master, now_ms: int) -> None:
     """Ask the allocator, and make an offer of every grant."""
     master.last_cycle_ms = now_ms
     terms: dict[int, list[OfferTerms]] = {}
-    lease_ms = master.settings.offer_lease_ms
+    lease_ms, life = master.settings.offer_lease_ms, master.life
     for grant in master.allocator.cycle(now_ms):
         master.pace.note(grant.units, now_ms)
         framework = master.frameworks[grant.framework_id]
         agent = master.agents[grant.agent_id]
         assert framework.session is not None, f"{grant.framework_id} was granted resources while it is away"
         master.offers_made += 1
-        offer_id = OfferId(f"o{master.life}-{master.offers_made}")
+        offer_id = OfferId(f"o{life}-{master.offers_made}")
         offer = Offer(
             offer_id=offer_id,
             framework=framework,

@@ -15,7 +15,7 @@ from typing import Final
 
 from fairlead_master.core import actions, events
 from fairlead_proto.ids import AgentId, ClassId, Role, TaskId
-from fairlead_proto.task_state import TaskState, is_terminal
+from fairlead_proto.task_state import TERMINAL, TaskState
 from fairlead_proto.tasks import TaskSpec, TaskStatus
 from fairlead_sim.engine import Engine, Occurrence
 from fairlead_sim.pool.framework import ActiveJob, PoolFramework, Waiting
@@ -104,18 +104,18 @@ class WorkloadFramework:
         for order in orders:
             match order:
                 case actions.ForwardStatuses():
-                    acknowledged += [(s.task_id, s.sequence, s.agent_id) for s in order.statuses]
                     for status in order.statuses:
+                        acknowledged.append((status.task_id, status.sequence, status.agent_id))
                         if status.state is not TaskState.RUNNING:
                             self._follow(status)
                 case actions.SendOffers():
                     for offer in order.offers:
                         self._consider(offer, message)
                 case actions.AnswerAccept():
-                    rejected = [answer for answer in order.answers if answer.rejection is not None]
-                    assert not rejected, (
-                        f"framework {self.name}: nobody else had what it was offered: {rejected}"
-                    )
+                    for answer in order.answers:
+                        assert answer.rejection is None, (
+                            f"framework {self.name}: nobody else had what it was offered: {answer}"
+                        )
                 case actions.AnswerCall():
                     assert order.code is actions.CallCode.OK, f"framework {self.name}: {order}"
                 case _:
@@ -143,7 +143,7 @@ class WorkloadFramework:
 
     def _follow(self, status: TaskStatus) -> None:
         """A task has moved: to its end, unless its start was slow."""
-        if not is_terminal(status.state):
+        if status.state not in TERMINAL:
             return
         assert status.state is TaskState.FINISHED, f"framework {self.name}: {status}, where nothing fails"
         active = self._launches.pop(status.task_id).active

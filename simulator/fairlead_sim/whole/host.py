@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from fairlead_agent.core import actions, events
+from fairlead_agent.core.actions import SendStatuses, StartProcess
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.restore import restore
 from fairlead_agent.core.state import AgentSettings
@@ -63,7 +64,7 @@ class Processes:
         self.ordered: dict[str, list[TaskKey]] = {}
         """To be started at the end of the agent's turn, by command."""
 
-    def order(self, order: actions.StartProcess) -> None:
+    def order(self, order: StartProcess) -> None:
         """Make a process of a task when ``start`` is called."""
         key = (order.framework_id, order.spec.task_id)
         command = order.spec.command[0]
@@ -177,10 +178,10 @@ class Host:
             for action in decided:
                 if type(action) in _OF_NO_CONCERN:
                     continue
-                if isinstance(action, actions.SendStatuses):
-                    statuses = statuses + action.statuses if statuses else action.statuses
-                elif isinstance(action, actions.StartProcess):
+                if isinstance(action, StartProcess):
                     processes.order(action)
+                elif isinstance(action, SendStatuses):
+                    statuses = statuses + action.statuses if statuses else action.statuses
                 else:
                     self._carry_out(action, message, happened)
         if statuses:

@@ -60,7 +60,7 @@ class MasterShell:
         at_ms = self._engine.now_ms + self._network_ms
         if at_ms != self._arriving_ms:
             self._arriving_ms, self._arriving = at_ms, []
-            self._engine.at(at_ms, partial(self._turn, self._arriving))
+            self._engine.after(self._network_ms, partial(self._turn, self._arriving))
         self._arriving += message
 
     def _plan(self) -> None:

@@ -27,7 +27,8 @@ class Inbox(Generic[_T]):
     def put(self, items: Iterable[_T], *, wait_ms: int = 0) -> None:
         """More has arrived; if no turn is planned yet, there is one after so long."""
         self._items += items
-        self.plan(wait_ms=wait_ms)
+        if not self.is_planned:
+            self.plan(wait_ms=wait_ms)
 
     def plan(self, *, wait_ms: int = 0) -> None:
         """Have a turn even if nothing arrives. Repeats are harmless."""
