@@ -51,16 +51,17 @@ class Step:
         if self.is_identity_new:
             self.records.insert(0, identity_of(self.state))
         actions: list[Action] = []
-        if self.records:
-            actions.append(Checkpoint(records=tuple(self.records), is_durable=self.is_identity_new))
-            self.records.clear()
+        records, statuses = self.records, self.statuses
+        if records:
+            actions.append(Checkpoint(records=tuple(records), is_durable=self.is_identity_new))
+            records.clear()
             self.is_identity_new = False
         if self.actions:
             actions += self.actions
             self.actions.clear()
-        if self.statuses:
-            actions.append(SendStatuses(statuses=tuple(self.statuses)))
-            self.statuses.clear()
+        if statuses:
+            actions.append(SendStatuses(statuses=tuple(statuses)))
+            statuses.clear()
         if self.endings:
             actions += self.endings
             self.endings.clear()

@@ -55,10 +55,10 @@ class Machine:
 
     def turn(self, happened: Iterable[events.Event], now_ms: int) -> list[Action]:
         """Take all that arrived at one moment, in order: as one ``step`` after the other, with one list of actions."""
-        master, advance = self.master, self.master.allocator.advance
+        master = self.master
         for event in happened:
             if master.watches_time:
-                advance(now_ms)
+                master.allocator.advance(now_ms)
             _HANDLERS[type(event)](master, event, now_ms)
         out, master.out = master.out, []
         return out
