@@ -45,7 +45,7 @@ _FLOOR_ENTRIES: Final = 1_000
 
 _JOBS: Final = {"full": 3_000, "quick": 60}
 _CLUSTER_JOBS: Final = {"full": 1_000, "quick": 20}
-_ATTEMPTS: Final = {"full": 3, "quick": 1}
+_ATTEMPTS: Final = {"full": 5, "quick": 1}
 """Of which the best counts: others at work on the machine only ever make a run slower."""
 
 
