@@ -159,12 +159,21 @@ class Framework:
             raise Closed("the framework is not open: use `with Framework(...)`")
         done: Future[_T] = Future()
         started: list[asyncio.Task[_T]] = []
-        loop.call_soon_threadsafe(lambda: started.append(_begin(loop, coroutine, done)))
+
+        def end() -> None:
+            if started:
+                # Not `done.cancel()`: that would return before the cancelled task has killed what it started.
+                started[0].cancel()
+            else:  # Ctrl-C came before it was handed over.
+                coroutine.close()
+                done.set_exception(KeyboardInterrupt())
+
         try:
+            # Within the try, as the signal may come before the wait has begun.
+            loop.call_soon_threadsafe(lambda: started.append(_begin(loop, coroutine, done)))
             return done.result()
         except KeyboardInterrupt:
-            # Not `done.cancel()`: that would return before the cancelled task has killed what it started.
-            loop.call_soon_threadsafe(lambda: started[0].cancel())  # noqa: PLW0108 - may not be there yet
+            loop.call_soon_threadsafe(end)
             wait({done})
             raise
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,53 @@ def test_ctrl_c_kills_what_was_waited_for_before_it_is_raised(
     assert running.is_set()
     assert not master.running()
     assert master.tasks[0].state is TaskState.KILLED
+
+
+def test_ctrl_c_before_the_wait_has_begun_kills_all_the_same(
+    master: FakeMaster, framework: Framework, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal may come when the work has been handed to the framework's thread and nobody waits for it yet."""
+    master.script("long", Outcome(duration_ms=None))
+    running = threading.Event()
+    loop = framework._loop
+    assert loop is not None
+    hand_over = loop.call_soon_threadsafe
+
+    def press_on_the_way_back(*what: Any, **how: Any) -> asyncio.Handle:
+        handle = hand_over(*what, **how)
+        if threading.current_thread() is threading.main_thread() and not running.is_set():
+            assert running.wait(30)
+            raise KeyboardInterrupt
+        return handle
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", press_on_the_way_back)
+
+    with pytest.raises(KeyboardInterrupt):
+        framework.run([a_task("long")], on_progress=lambda _: running.set())
+
+    assert not master.running()
+    assert master.tasks[0].state is TaskState.KILLED
+
+
+def test_ctrl_c_before_anything_was_begun_does_not_wait_for_it(
+    framework: Framework, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = framework._loop
+    assert loop is not None
+    hand_over, pressed = loop.call_soon_threadsafe, threading.Event()
+
+    def press_first(*what: Any, **how: Any) -> asyncio.Handle:
+        if threading.current_thread() is threading.main_thread() and not pressed.is_set():
+            pressed.set()
+            raise KeyboardInterrupt
+        return hand_over(*what, **how)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", press_first)
+
+    with pytest.raises(KeyboardInterrupt):
+        framework.run([a_task("never begun")])
+
+    assert framework.run([a_task("quick")])[0].state is TaskState.FINISHED
 
 
 def test_a_framework_that_is_not_open_says_so() -> None:
