@@ -109,6 +109,7 @@ def _tell(
     """Print one outcome, and write its files."""
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
+    from fairlead_sim.plotting import PlotsUnavailable
     from fairlead_sim.reproduce import catalogue, files
 
     if outcome.result is None:
@@ -131,7 +132,7 @@ def _tell(
         return
     try:
         files.write(out, experiment, outcome.result, seed)
-    except files.PlotsUnavailable as error:
+    except PlotsUnavailable as error:
         click.echo(f"{outcome.id}: {error}", err=True)
 
 

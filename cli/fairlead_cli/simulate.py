@@ -279,7 +279,7 @@ def _progress(cases: int) -> "Iterator[Progress]":
 
 
 def _write(out: Path, outcome: "Outcome", request: Request) -> None:
-    from fairlead_sim.simulating.charts import PlotsUnavailable
+    from fairlead_sim.plotting import PlotsUnavailable
     from fairlead_sim.simulating.report_folder import write_report
 
     # As it was typed, for whoever wants to do it again.

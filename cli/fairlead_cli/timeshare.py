@@ -136,7 +136,7 @@ def _read(path: Path) -> Any:
 
 
 def _write(out: Path, report: Any) -> None:
-    from fairlead_sim.reproduce.files import PlotsUnavailable
+    from fairlead_sim.plotting import PlotsUnavailable
     from fairlead_sim.timesharing.report import write
 
     out.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fairlead_sim.plotting import figure_class
 from fairlead_sim.reproduce import catalogue
 from fairlead_sim.reproduce.batch import Outcome
 from fairlead_sim.reproduce.experiment import Experiment, Result
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
 _SIZE_INCHES: Final = (7.0, 4.5)
 _DOTS_PER_INCH: Final = 120
-
-
-class PlotsUnavailable(RuntimeError):
-    """The library that draws is not installed; the message says how to install it."""
 
 
 def write(folder: Path, experiment: Experiment, result: Result, seed: int) -> list[Path]:
@@ -53,15 +50,7 @@ def save(path: Path, draw_on: Callable[["Figure"], None]) -> Path:
     Raises:
         PlotsUnavailable: see there.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlotsUnavailable(
-            "plots: expected matplotlib, which is not installed: pip install 'fairlead[plot]'"
-        ) from None
-    figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = figure_class()(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
     draw_on(figure)
     # Without the date and the version of the library, the same numbers are the same file.
     figure.savefig(path, metadata={"Software": None})

@@ -8,6 +8,7 @@ from io import BytesIO
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
+from fairlead_sim.plotting import figure_class
 from fairlead_sim.simulating.measures import span
 from fairlead_sim.simulating.plot_data import Cell, Data
 from fairlead_sim.simulating.tables import size_name
@@ -28,28 +29,19 @@ _LEAST_S: Final = 0.1
 _LENGTHS_S: Final = (0.1, 1, 10, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400)
 
 
-class PlotsUnavailable(RuntimeError):
-    """The library that draws is not installed; the message says how to install it."""
-
-
 def draw_all(data: dict[str, Data], policies: Sequence[str]) -> dict[str, bytes]:
     """Every chart as PNG, by the name of its table; those with nothing to show are left out.
 
     Raises:
         PlotsUnavailable: see there.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlotsUnavailable(
-            "plots: expected matplotlib, which is not installed: pip install 'fairlead[plot]'"
-        ) from None
+    make_figure = figure_class()
     # Its remarks on fonts and caches are no business of who wants a plot.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     found = {}
     for name, draw in CHARTS.items():
         if data[name].rows:
-            figure = Figure(dpi=_DOTS_PER_INCH, layout="constrained")
+            figure = make_figure(dpi=_DOTS_PER_INCH, layout="constrained")
             draw(figure, data[name], policies)
             found[name] = _png(figure)
     return found

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from fairlead_master.allocation.policies.names import EXAMPLES
+from fairlead_sim.plotting import PlotsUnavailable
 from fairlead_sim.simulating.advice import doubts, summary
-from fairlead_sim.simulating.charts import CHARTS, PlotsUnavailable
+from fairlead_sim.simulating.charts import CHARTS
 from fairlead_sim.simulating.policy_words import in_words
 from fairlead_sim.simulating.questions import answers
 from fairlead_sim.simulating.report_folder import write_report
