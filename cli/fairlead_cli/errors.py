@@ -4,6 +4,8 @@ Scripts rely on the codes: 2 usage or invalid input, 3 master unreachable, 4 ref
 that is raised is a bug of ours and shows its traceback.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import click
@@ -52,3 +54,17 @@ class AgentAway(Unreachable):
     def __init__(self, detail: str) -> None:
         """Args: what the master said."""
         click.ClickException.__init__(self, detail)
+
+
+@contextmanager
+def told_if_a_process_is_lost() -> Iterator[None]:
+    """Have it said in a line if a process that does part of the work is ended from outside, as for its memory."""
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        yield
+    except BrokenExecutor as error:
+        raise Failed(
+            "--processes: one that did part of the work was ended from outside, perhaps for want of memory; "
+            "with fewer at a time less is needed"
+        ) from error

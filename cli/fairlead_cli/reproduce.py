@@ -39,7 +39,7 @@ def reproduce(
     Exits with 1 if one of them broke.
     """
     from fairlead_cli.end_signals import ended_as_by_ctrl_c
-    from fairlead_cli.errors import Failed, Invalid
+    from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
     from fairlead_sim.reproduce import batch, catalogue
     from fairlead_sim.reproduce.experiment import RunOptions
@@ -57,7 +57,7 @@ def reproduce(
     try:
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-        with ended_as_by_ctrl_c():
+        with ended_as_by_ctrl_c(), told_if_a_process_is_lost():
             for outcome in batch.run_all(chosen, options, processes=processes or cpu_count() or 1):
                 outcomes.append(outcome)
                 _tell(outcome, len(outcomes), len(chosen), seed=seed, out=out, is_quiet=as_json)

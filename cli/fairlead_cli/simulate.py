@@ -152,7 +152,7 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     Exits with 1 if a run was left with work that could not be done.
     """
     from fairlead_cli.end_signals import ended_as_by_ctrl_c
-    from fairlead_cli.errors import Failed, Invalid
+    from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
     from fairlead_master.allocation.api import AllocationError
     from fairlead_sim.simulating.document import as_document
@@ -165,7 +165,8 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
         study = _study(request)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-        with ended_as_by_ctrl_c(), _progress(len(study.policies) * len(study.seeds)) as progress:
+        runs = len(study.policies) * len(study.seeds)
+        with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), _progress(runs) as progress:
             outcome = run_study(study, processes=processes or cpu_count() or 1, progress=progress)
         if out is not None:
             _write(out, outcome, request)

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -193,26 +195,8 @@ def test_a_run_that_is_cut_short_says_so(invoke: Invoke, trace: Path) -> None:
 
 
 def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
-    """A long run in two processes; afterwards nobody of the group is left."""
-    long = SCENARIO.replace('"2m"', '"100h"').replace("seeds = 3", "seeds = 4")
-    scenario = tmp_path / "long.toml"
-    scenario.write_text(long)
-    command = [
-        sys.executable,
-        "-m",
-        "fairlead_cli.main",
-        "simulate",
-        "--scenario",
-        str(scenario),
-        "--processes",
-        "2",
-    ]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, text=True
-    ) as process:
-        while len(_group(process.pid)) < 3:
-            assert process.poll() is None, process.communicate()[1]
-            time.sleep(0.05)
+    """Afterwards nobody of the group is left."""
+    with _long_run_in_two_processes(tmp_path) as process:
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=30)
 
@@ -223,6 +207,41 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     while left := _group(process.pid):
         assert time.monotonic() < end, f"left behind: {left}"
         time.sleep(0.05)
+
+
+def test_a_process_ended_from_outside_is_told_in_one_line(tmp_path: Path) -> None:
+    """As the kernel does when memory runs out."""
+    with _long_run_in_two_processes(tmp_path) as process:
+        worker = next(pid for pid in _group(process.pid) if b"spawn_main" in _command_of(pid))
+        os.kill(worker, signal.SIGKILL)
+        _, said = process.communicate(timeout=30)
+
+    assert process.returncode == 1
+    assert said.startswith("fairlead: --processes: one that did part of the work was ended from outside")
+    assert said.count("\n") == 1
+
+
+@contextmanager
+def _long_run_in_two_processes(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """One that has begun, leading a group of its own."""
+    scenario = folder / "long.toml"
+    scenario.write_text(SCENARIO.replace('"2m"', '"100h"').replace("seeds = 3", "seeds = 4"))
+    command = [sys.executable, "-m", "fairlead_cli.main", "simulate", "--scenario", str(scenario)]
+    with subprocess.Popen(
+        [*command, "--processes", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    ) as process:
+        while len(_group(process.pid)) < 4:  # with the helper that looks after shared memory
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.05)
+        yield process
+
+
+def _command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def _group(group: int) -> list[int]:
