@@ -25,17 +25,6 @@ EVENTS_PER_TURN_MAX: Final = 500
 """Events stepped before the loop serves its connections again. Small ones take some tens of milliseconds together; a
 saturated master, each of whose events carries a batch, may take some hundreds."""
 
-_DURABLE: Final = frozenset(
-    {
-        actions.StoreFramework,
-        actions.ForgetFramework,
-        actions.StoreAgent,
-        actions.ForgetAgent,
-        actions.StoreWeight,
-        actions.StorePolicy,
-    }
-)
-
 Send = Callable[[list[Action]], None]
 """Takes the actions of one turn that are addressed to a session, in their order."""
 
@@ -175,7 +164,7 @@ class Runner:
     def _emit(self, orders: list[Action]) -> None:
         if self._held is not None:
             self._held.extend(orders)
-        elif self._registry is not None and not _DURABLE.isdisjoint(map(type, orders)):
+        elif self._registry is not None and not actions.DURABLE.isdisjoint(map(type, orders)):
             self._held = orders
             self._commit_task = self._loop.create_task(self._commit())
         else:
@@ -204,7 +193,7 @@ class Runner:
                 future = self._requests.get(order.request)
                 if future is not None and not future.done():
                     future.set_result(order)
-            elif type(order) in _DURABLE:
+            elif type(order) in actions.DURABLE:
                 _log_change(order)
             else:
                 session: int = order.session  # type: ignore[union-attr]  # durable ones are excluded above

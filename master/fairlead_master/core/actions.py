@@ -6,6 +6,7 @@ it leaves the process: an id a peer has been told must survive the master.
 
 from collections.abc import Mapping
 from enum import Enum, unique
+from typing import Final, get_args
 
 from fairlead_master.allocation.api import Weight
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
@@ -315,6 +316,9 @@ class AnswerOperator:
 
 
 Durable = StoreFramework | ForgetFramework | StoreAgent | ForgetAgent | StoreWeight | StorePolicy
+DURABLE: Final[frozenset[type]] = frozenset(get_args(Durable))
+"""What is written down before any action after it leaves the process."""
+
 ToFramework = (
     WelcomeFramework
     | AnswerCall

@@ -4,7 +4,7 @@
 an argument; what must happen later is a deadline in the state, and ``next_deadline_ms`` says when to send ``Ticked``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,16 +50,6 @@ class Machine:
         if master.watches_time:
             master.allocator.advance(now_ms)
         _HANDLERS[type(event)](master, event, now_ms)
-        out, master.out = master.out, []
-        return out
-
-    def turn(self, happened: Iterable[events.Event], now_ms: int) -> list[Action]:
-        """Take all that arrived at one moment, in order: as one ``step`` after the other, with one list of actions."""
-        master = self.master
-        for event in happened:
-            if master.watches_time:
-                master.allocator.advance(now_ms)
-            _HANDLERS[type(event)](master, event, now_ms)
         out, master.out = master.out, []
         return out
 

@@ -15,17 +15,7 @@ Order = actions.ToFramework | actions.ToAgent
 Receive = Callable[[list[Order]], None]
 """What a peer does with a message: all that one turn has for it, in order."""
 
-_TO_NOBODY: Final = frozenset(
-    {
-        actions.StoreFramework,
-        actions.ForgetFramework,
-        actions.StoreAgent,
-        actions.ForgetAgent,
-        actions.StoreWeight,
-        actions.StorePolicy,
-        actions.AnswerOperator,
-    }
-)
+_TO_NOBODY: Final = actions.DURABLE | {actions.AnswerOperator}
 """What would be written down, for a master that failed; and there are no operators."""
 
 
@@ -92,15 +82,17 @@ class MasterShell:
         """What the machine has to say to each session about these events."""
         outgoing: dict[int, list[Order]] = {}
         self.steps += len(arrived)
-        for action in self.machine.turn(arrived, self._engine.now_ms):
-            if type(action) in _TO_NOBODY:
-                continue
-            order: Order = action  # type: ignore[assignment]  # all others are for a session
-            session = order.session
-            if session in outgoing:
-                outgoing[session].append(order)
-            else:
-                outgoing[session] = [order]
+        step, now_ms = self.machine.step, self._engine.now_ms
+        for event in arrived:
+            for action in step(event, now_ms):
+                if type(action) in _TO_NOBODY:
+                    continue
+                order: Order = action  # type: ignore[assignment]  # all others are for a session
+                session = order.session
+                if session in outgoing:
+                    outgoing[session].append(order)
+                else:
+                    outgoing[session] = [order]
         return outgoing
 
     def _deliver(self, outgoing: Mapping[int, list[Order]]) -> None:
