@@ -5,6 +5,7 @@ from heapq import heappop, heappush
 
 import pytest
 
+from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import Grant
 from fairlead_proto.ids import AgentId, FrameworkId
 from fairlead_proto.resources import Vector
@@ -73,6 +74,20 @@ def test_without_reservations_it_would_starve() -> None:
     add_framework(history.allocator, "large", LARGE, 1)
 
     assert history.run_until_served("large", 300) is None
+
+
+def a_large_unit_passed_over() -> tuple[Allocator, AgentId, FrameworkId, FrameworkId]:
+    """On a host that one small task keeps from being empty; a second later the host is reserved.
+
+    Gives the allocator, the host, who has the small task and who wants the large one.
+    """
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    allocator.charge(small, host, SMALL)
+    large = add_framework(allocator, "large", LARGE, 1)
+    allocator.cycle(0)
+    return allocator, host, small, large
 
 
 class ClosedLoop:
@@ -173,12 +188,7 @@ def test_nor_where_tasks_take_hours() -> None:
 
 def test_the_wait_is_as_long_as_reservations_have_stood_of_late() -> None:
     """Agents that take minutes to empty are not emptied every second."""
-    allocator = an_allocator(reservation_after_ms=1_000)
-    host = add_agent(allocator, "host", LARGE)
-    small = add_framework(allocator, "small")
-    allocator.charge(small, host, SMALL)
-    large = add_framework(allocator, "large", LARGE, 1)
-    allocator.cycle(0)
+    allocator, host, small, large = a_large_unit_passed_over()
     allocator.cycle(1_000)
     allocator.release(small, host, SMALL)
     (grant,) = allocator.cycle(101_000)
@@ -226,12 +236,7 @@ def test_the_reserved_agent_is_the_one_nearest_to_fitting() -> None:
 
 
 def test_nobody_else_is_given_anything_on_a_reserved_agent() -> None:
-    allocator = an_allocator(reservation_after_ms=1_000)
-    host = add_agent(allocator, "host", LARGE)
-    small = add_framework(allocator, "small")
-    allocator.charge(small, host, SMALL)
-    add_framework(allocator, "large", LARGE, 1)
-    allocator.cycle(0)
+    allocator, host, small, _ = a_large_unit_passed_over()
     allocator.cycle(1_000)
 
     want(allocator, small, SMALL, 10)
@@ -244,12 +249,7 @@ def test_nobody_else_is_given_anything_on_a_reserved_agent() -> None:
 
 
 def test_a_reservation_ends_when_its_unit_is_served_elsewhere() -> None:
-    allocator = an_allocator(reservation_after_ms=1_000)
-    host = add_agent(allocator, "host", LARGE)
-    small = add_framework(allocator, "small")
-    allocator.charge(small, host, SMALL)
-    add_framework(allocator, "large", LARGE, 1)
-    allocator.cycle(0)
+    allocator, host, small, _ = a_large_unit_passed_over()
     allocator.cycle(1_000)
     want(allocator, small, SMALL, 3)
 
@@ -266,12 +266,7 @@ def test_a_reservation_ends_when_its_unit_is_served_elsewhere() -> None:
 
 
 def test_a_reservation_ends_when_the_demand_goes_away() -> None:
-    allocator = an_allocator(reservation_after_ms=1_000)
-    host = add_agent(allocator, "host", LARGE)
-    small = add_framework(allocator, "small")
-    allocator.charge(small, host, SMALL)
-    large = add_framework(allocator, "large", LARGE, 1)
-    allocator.cycle(0)
+    allocator, host, small, large = a_large_unit_passed_over()
     allocator.cycle(1_000)
     want(allocator, small, SMALL, 3)
 
@@ -309,12 +304,7 @@ def test_a_reservation_ends_with_its_agent_or_its_framework() -> None:
 
 
 def test_sending_the_same_demand_again_does_not_restart_the_wait() -> None:
-    allocator = an_allocator(reservation_after_ms=1_000)
-    host = add_agent(allocator, "host", LARGE)
-    small = add_framework(allocator, "small")
-    allocator.charge(small, host, SMALL)
-    large = add_framework(allocator, "large", LARGE, 1)
-    allocator.cycle(0)
+    allocator, host, _, large = a_large_unit_passed_over()
 
     want(allocator, large, LARGE, 1, now_ms=900)
     allocator.cycle(900)
@@ -356,12 +346,7 @@ def test_what_no_agent_could_ever_hold_gets_no_reservation() -> None:
 
 def test_a_refused_reservation_does_not_stay() -> None:
     """Its framework declines what was kept for it: the wait begins again."""
-    allocator = an_allocator(reservation_after_ms=1_000)
-    host = add_agent(allocator, "host", LARGE)
-    small = add_framework(allocator, "small")
-    allocator.charge(small, host, SMALL)
-    large = add_framework(allocator, "large", LARGE, 1)
-    allocator.cycle(0)
+    allocator, host, small, large = a_large_unit_passed_over()
     allocator.cycle(1_000)
     allocator.release(small, host, SMALL)
     (grant,) = allocator.cycle(1_001)
