@@ -7,7 +7,7 @@ given anything there until the unit fits, is wanted no more, or the clock stops.
 
 Long enough is ``reservation_after_ms``, or as long as reservations have stood of late if that is longer. An agent that is
 emptied for a unit stands idle as long as the tasks on it take to end. Where they take hours, a reservation after ten
-seconds costs more than it mends: on the MetaCentrum log of 2013 every policy then completes jobs later than with none.
+seconds costs more than it mends (docs/adr/0018-reservations-follow-who-is-behind.md has figures).
 
 A clock does not stop because a unit of its class was granted. A framework of large tasks gets its own places back
 whenever one of its tasks ends, and is passed over at all others: if that ended the wait, it would stay behind for ever.

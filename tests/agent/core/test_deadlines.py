@@ -1,6 +1,6 @@
 """Named times."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead_agent.core.deadlines import Deadlines, Due
@@ -19,6 +19,7 @@ MOVES = st.lists(
 
 
 @given(MOVES)
+@example([("set", 0, 10), ("set", 3, 5)])  # of one kind that has a queue, out of order
 def test_agrees_with_a_sorted_dictionary(moves: list[tuple[str, int, int]]) -> None:
     deadlines = Deadlines()
     reference: dict[tuple[Due, TaskKey | None], int] = {}
