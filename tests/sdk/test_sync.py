@@ -120,14 +120,15 @@ def test_ctrl_c_before_the_wait_has_begun_kills_all_the_same(
 ) -> None:
     """The signal may come when the work has been handed to the framework's thread and nobody waits for it yet."""
     master.script("long", Outcome(duration_ms=None))
-    running = threading.Event()
+    running, pressed = threading.Event(), threading.Event()
     loop = framework._loop
     assert loop is not None
     hand_over = loop.call_soon_threadsafe
 
     def press_on_the_way_back(*what: Any, **how: Any) -> asyncio.Handle:
         handle = hand_over(*what, **how)
-        if threading.current_thread() is threading.main_thread() and not running.is_set():
+        if threading.current_thread() is threading.main_thread() and not pressed.is_set():
+            pressed.set()
             assert running.wait(30)
             raise KeyboardInterrupt
         return handle
