@@ -6,6 +6,7 @@ import click
 
 from fairlead_cli.addresses import json_option, master_option
 from fairlead_cli.parameters import DURATION, PAIR, TASK_DISK, TASK_MEM, WEIGHT
+from fairlead_proto.tasks import TASK_MEM_DEFAULT
 
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
@@ -14,7 +15,7 @@ from fairlead_cli.parameters import DURATION, PAIR, TASK_DISK, TASK_MEM, WEIGHT
 @click.option(
     "--mem",
     type=TASK_MEM,
-    default="512MiB",
+    default=TASK_MEM_DEFAULT,
     show_default=True,
     help="Memory of one task; more than that ends it. 0 is no limit, and is counted as nothing.",
 )

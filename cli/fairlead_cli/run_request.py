@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from fairlead_cli.errors import Invalid
+from fairlead_proto.tasks import TASK_MEM_DEFAULT
 from fairlead_sdk.task import Task
 
 
@@ -19,7 +20,7 @@ class RunRequest:
     command: Sequence[str]
     count: int = 1
     cpus: str = "1"
-    mem: str = "512MiB"
+    mem: str = TASK_MEM_DEFAULT
     gpus: str = "0"
     disk: str = "0"
     name: str = ""

@@ -13,17 +13,19 @@ second Ctrl-C waits no longer. Progress callbacks are called on the framework's 
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from fairlead_proto.task_state import TaskState
 from fairlead_sdk import framework as asynchronous
 from fairlead_sdk.amounts import parse_duration
 from fairlead_sdk.errors import Closed
 from fairlead_sdk.handles import OnProgress
 from fairlead_sdk.handles import TaskHandle as AsyncTaskHandle
 from fairlead_sdk.task import Task, TaskResult
+from fairlead_sdk.workload import Phase
 
 _T = TypeVar("_T")
 
@@ -112,6 +114,20 @@ class Framework:
             self._stop_loop()
 
     @property
+    def name(self) -> str:
+        """As given."""
+        return self._framework.name
+
+    @property
+    def on_exit(self) -> asynchronous.OnExit:
+        """As given; may be changed until the context is left."""
+        return self._framework.on_exit
+
+    @on_exit.setter
+    def on_exit(self, choice: asynchronous.OnExit) -> None:
+        self._framework.on_exit = choice
+
+    @property
     def framework_id(self) -> str:
         """The id the master gave; empty before the session stands."""
         return self._framework.framework_id
@@ -139,6 +155,14 @@ class Framework:
         """End these tasks and wait until they are over."""
         self.call(self._framework.kill([handle._handle for handle in handles]))  # noqa: SLF001 - its own kind
 
+    def request_kill(self, job_ids: Sequence[str]) -> None:
+        """Have tasks ended, by the ids of their first attempts; those that are over are left out."""
+        self.call(_returning(lambda: self._framework.request_kill(job_ids)))
+
+    def state_of(self, job_id: str) -> tuple[Phase, TaskState] | None:
+        """Where a task is, by the id of its first attempt; None if it is over."""
+        return self.call(_returning(lambda: self._framework.state_of(job_id)))
+
     def stdout(self, task: Task | TaskHandle | TaskResult) -> str:
         """What the task wrote to its standard output so far."""
         return self.call(self._framework.stdout(_unwrapped(task)))
@@ -146,6 +170,10 @@ class Framework:
     def stderr(self, task: Task | TaskHandle | TaskResult) -> str:
         """What the task wrote to its standard error so far."""
         return self.call(self._framework.stderr(_unwrapped(task)))
+
+    def read_file(self, task: Task | TaskHandle | TaskResult, path: str) -> bytes:
+        """A file of the task's sandbox, whole."""
+        return self.call(self._framework.read_file(_unwrapped(task), path))
 
     def logs(self, task: Task | TaskHandle | TaskResult, *, path: str = "stdout") -> Iterator[bytes]:
         """What the task writes, as it writes it, until it is over."""

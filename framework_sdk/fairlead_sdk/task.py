@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead_proto.limits import ATTRIBUTES_MAX, COMMAND_BYTES_MAX, ENVIRONMENT_BYTES_MAX
 from fairlead_proto.task_state import Reason, TaskState
-from fairlead_proto.tasks import Constraint, TaskUsage
+from fairlead_proto.tasks import TASK_MEM_DEFAULT, Constraint, TaskUsage
 from fairlead_sdk.amounts import Amounts, Number, parse_amounts, parse_duration
 from fairlead_sdk.constraints import parse_constraints
 
@@ -23,7 +23,8 @@ class Task:
     Args:
         command: argv; the first word is looked up in the PATH of the task's environment. No shell is involved.
         cpus: cores, at most three decimals.
-        mem: memory as bytes or text (``"512MiB"``); the agent enforces it where it can.
+        mem: memory as bytes or text (``"2GiB"``); the agent enforces it where it can. By default 512 MiB, as of
+            ``fairlead run``.
         gpus: GPUs, at most three decimals.
         disk: sandbox space as bytes or text.
         custom: amounts of resources this cluster defines, by name.
@@ -44,7 +45,7 @@ class Task:
 
     command: Sequence[str]
     cpus: Number = 1
-    mem: Number = "64MiB"
+    mem: Number = TASK_MEM_DEFAULT
     gpus: Number = 0
     disk: Number = 0
     custom: Mapping[str, Number] = field(default_factory=dict)

@@ -16,6 +16,10 @@ from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.value import value
 
+TASK_MEM_DEFAULT: Final = "512MiB"
+"""Memory of a task that does not say, be it the shell's or a program's. An interpreter with its numeric libraries fits;
+with an eighth of that the import of such a library can end the task."""
+
 PATTERNS_KEPT: Final = 1_000
 """Compiled patterns of constraints. Frameworks bring them, so there must be a bound; one costs some KiB."""
 

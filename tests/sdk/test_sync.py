@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+import fairlead_sdk
 from fairlead_sdk import Closed, MasterUnreachable, Task, TaskState
+from fairlead_sdk.handles import Listener
 from fairlead_sdk.sync import Framework
 from fairlead_sdk.testing import FakeMaster, Outcome
 
@@ -61,8 +63,41 @@ def test_results_come_back_to_plain_code(master: FakeMaster, framework: Framewor
 
     assert [result.exit_code for result in results] == [0, 3]
     assert framework.stdout(results[1]) == "why"
+    assert framework.read_file(results[1], "stdout") == b"why"
     assert b"".join(framework.logs(results[1])) == b"why"
     assert framework.framework_id == "framework-1"
+
+
+def public_names(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_every_name_of_the_class_with_await_is_there_without(master: FakeMaster) -> None:
+    missing = public_names(fairlead_sdk.Framework("f", master=master)) - public_names(Framework("f"))
+
+    assert not missing
+
+
+def test_every_name_of_a_handle_with_await_is_there_without(framework: Framework) -> None:
+    handle = framework.submit(a_task())
+
+    # What the session calls to tell a handle of its task is nothing for those who wait.
+    missing = public_names(handle._handle) - public_names(Listener) - public_names(handle)
+
+    assert not missing
+
+
+def test_what_is_asked_of_a_framework_reaches_it(master: FakeMaster, framework: Framework) -> None:
+    master.script("long", Outcome(duration_ms=None))
+    handle = framework.submit(a_task("long"))
+    assert framework.state_of(handle.task_id) is not None
+
+    framework.request_kill([handle.task_id])
+
+    assert handle.result().state is TaskState.KILLED
+    assert framework.state_of(handle.task_id) is None
+    framework.on_exit = "leave"
+    assert (framework.name, framework.on_exit, framework._framework.on_exit) == ("f", "leave", "leave")
 
 
 def test_a_handle_waits_with_a_limit_and_kills(master: FakeMaster, framework: Framework) -> None:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from fairlead_cli.run import run
+from fairlead_cli.run_request import RunRequest
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sdk import Amounts, Task, parse_constraint
 from fairlead_sdk.amounts import parse_duration
@@ -50,6 +52,15 @@ def test_a_bad_argument_is_refused_by_name(options: dict[str, Any], message: str
         Task(**{"command": ["x"], **options})
 
     assert message in str(refusal.value)
+
+
+def test_memory_that_is_not_said_is_what_the_command_line_gives() -> None:
+    shell = RunRequest(master="127.0.0.1:5050", command=["x"]).make_tasks("f")[0]
+    [option] = [parameter for parameter in run.params if parameter.name == "mem"]
+
+    assert Task(["x"]).demand.mem_bytes == 512 * 2**20
+    assert shell.demand.mem_bytes == 512 * 2**20
+    assert Task(["x"], mem=option.default).demand.mem_bytes == 512 * 2**20  # type: ignore[arg-type]  # untyped
 
 
 @pytest.mark.parametrize(
