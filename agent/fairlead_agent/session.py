@@ -52,6 +52,14 @@ _CHANNEL_OPTIONS: Final = (
     ("grpc.keepalive_timeout_ms", 10_000),
 )
 
+_STREAM_ERRORS: Final = (
+    grpc.aio.AioRpcError,  # the master's or the transport's reason
+    grpc.aio.BaseError,  # an operation that the transport could not begin
+    asyncio.InvalidStateError,  # a write to a stream that has ended, before the reader was told
+    TimeoutError,
+)
+"""All that a stream may raise. None of them says anything about the agent, so each is followed by another session."""
+
 _Call = grpc.aio.StreamStreamCall[agent_pb2.AgentMessages, agent_pb2.MasterMessages]
 OnFileRequest = Callable[[agent_pb2.FileRequest], None]
 
@@ -135,7 +143,7 @@ class MasterSession:
             self._close_reason = ""
             try:
                 detail = await self._hold_session()
-            except (grpc.aio.AioRpcError, grpc.aio.UsageError, TimeoutError) as error:
+            except _STREAM_ERRORS as error:
                 detail = _describe(error)
             if self._ending.is_set():
                 return
@@ -170,16 +178,17 @@ class MasterSession:
         closing = asyncio.create_task(self._closing.wait(), name="session-closing")
         try:
             await asyncio.wait((read, write, closing), return_when=asyncio.FIRST_COMPLETED)
-            if write.done() and not write.exception():
+            if write.done() and not write.cancelled() and not write.exception():
                 # Everything is said; the master ends the stream when it has heard it.
                 await asyncio.wait((read, closing), return_when=asyncio.FIRST_COMPLETED)
             if closing.done():
                 return self._close_reason
             # An error of the reader says more than the one it causes in the writer.
-            if read.done():
-                read.result()
-            elif write.done():
-                write.result()
+            ended = read if read.done() else write
+            if ended.cancelled():
+                # By the transport, which cancels whoever waits for a call that it gives up; nobody cancels the agent.
+                return "the call was cancelled"
+            ended.result()
             return "the master closed the stream"
         finally:
             for part in (read, write, closing):
@@ -217,6 +226,8 @@ class MasterSession:
 def _describe(error: Exception) -> str:
     if isinstance(error, grpc.aio.AioRpcError):
         return f"{error.code().name}: {error.details()}"
+    if isinstance(error, asyncio.InvalidStateError):
+        return "the stream ended while it was written to"
     if isinstance(error, TimeoutError):
         return f"no connection within {CONNECT_TIMEOUT_S:g} s"
     return str(error)

@@ -68,7 +68,7 @@ class GrpcLink:
         """Write one message; see ``Link``."""
         try:
             await self._call.write(calls)
-        except asyncio.InvalidStateError:
+        except (asyncio.InvalidStateError, grpc.aio.BaseError):
             # The stream is over already; the reader gets the reason.
             raise LinkBroken(self._reason or "the stream is over") from None
         except grpc.aio.AioRpcError as error:
@@ -80,6 +80,8 @@ class GrpcLink:
             message = await self._call.read()
         except grpc.aio.AioRpcError as error:
             raise read_rpc_error(error) from None
+        except (asyncio.InvalidStateError, grpc.aio.BaseError) as error:
+            raise LinkBroken(f"the stream cannot be read: {error}") from None
         except asyncio.CancelledError:
             # A cancelled call and a cancelled caller look alike; only the first has a reason of ours.
             if self._reason:
@@ -87,7 +89,9 @@ class GrpcLink:
             raise
         if message is grpc.aio.EOF:
             raise LinkBroken("the master ended the stream")
-        assert isinstance(message, framework_pb2.FrameworkEvents)
+        if not isinstance(message, framework_pb2.FrameworkEvents):
+            # What grpc gives for bytes that are no message.
+            raise LinkBroken("the master sent what is no message of this version")
         return message
 
     async def finish(self) -> None:
@@ -96,7 +100,7 @@ class GrpcLink:
             async with asyncio.timeout(FINISH_MS / 1000):
                 await self._call.done_writing()
                 await self._call.code()
-        except (TimeoutError, asyncio.InvalidStateError, grpc.aio.AioRpcError):
+        except (TimeoutError, asyncio.InvalidStateError, grpc.aio.AioRpcError, grpc.aio.BaseError):
             pass  # Nothing more can be done for what did not arrive; the master has its own deadlines.
 
     def abort(self, reason: str) -> None:

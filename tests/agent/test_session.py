@@ -4,13 +4,15 @@ import asyncio
 import socket
 from collections.abc import Sequence
 
+import grpc
+import grpc.aio
 import pytest
 import structlog
 
 from fairlead_agent import session as session_module
 from fairlead_agent.core.events import Event, SessionClosed, SessionOpened
 from fairlead_agent.session import MasterSession
-from fairlead_proto.v1 import agent_pb2
+from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
 from tests.agent.builders import KINDS
 from tests.agent.fake_master import FakeMaster
 
@@ -165,3 +167,65 @@ async def test_connection_that_takes_too_long_is_given_up(monkeypatch: pytest.Mo
     assert caller.events == []
     await caller.end()
     silent.close()
+
+
+class BrokenCall:
+    """A call one side of which raises what a stream may raise, before the other side has noticed anything."""
+
+    def __init__(self, *, read: BaseException | None = None, write: BaseException | None = None) -> None:
+        self._read, self._write = read, write
+
+    async def read(self) -> None:
+        await self._raise(self._read)
+
+    async def write(self, _message: object) -> None:
+        await self._raise(self._write)
+
+    async def _raise(self, error: BaseException | None) -> None:
+        if error is None:
+            await asyncio.Event().wait()
+        else:
+            raise error
+
+    def cancel(self) -> None:
+        """There is nothing to cancel."""
+
+
+AN_RPC_ERROR = grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "")
+
+
+@pytest.mark.parametrize("side", ["read", "write"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncio.InvalidStateError("RPC already finished."),
+        AN_RPC_ERROR,
+        grpc.aio.InternalError("failed to execute a batch"),
+        grpc.aio.UsageError("channel is closed"),
+        asyncio.CancelledError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_every_way_a_stream_can_end_is_followed_by_another_session(
+    monkeypatch: pytest.MonkeyPatch, side: str, error: BaseException
+) -> None:
+    stub = agent_pb2_grpc.AgentServiceStub
+    broken = [BrokenCall(**{side: error})]
+
+    class Stub:
+        def __init__(self, channel: grpc.aio.Channel) -> None:
+            self.Session: object = broken.pop if broken else stub(channel).Session  # type: ignore[no-untyped-call]  # generated
+
+    monkeypatch.setattr(agent_pb2_grpc, "AgentServiceStub", Stub)
+    async with FakeMaster() as master:
+        caller = Caller(master.address)
+
+        await asyncio.wait(
+            (caller.run, asyncio.create_task(master.until(lambda: master.registrations))),
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+
+        assert master.registrations
+        await caller.end()
+    changes = [type(event) for event in caller.events if isinstance(event, SessionOpened | SessionClosed)]
+    assert changes[:3] == [SessionOpened, SessionClosed, SessionOpened]

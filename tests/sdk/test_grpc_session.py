@@ -4,10 +4,13 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 
+import grpc.aio
 import pytest
 
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk import Framework, FrameworkExpired, MasterUnreachable, Refused, Superseded, TaskResult
+from fairlead_sdk.errors import LinkBroken
+from fairlead_sdk.grpc_transport import GrpcLink
 from tests.sdk.builders import a_task, begin
 from tests.sdk.grpc_double import Event, Events, GrpcDouble, Session, error, welcome
 
@@ -227,8 +230,6 @@ async def test_no_master_is_said_within_the_time_allowed() -> None:
 
 
 async def test_a_server_that_is_no_master_is_refused_at_once() -> None:
-    import grpc
-
     server = grpc.aio.server()
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -237,3 +238,48 @@ async def test_a_server_that_is_no_master_is_refused_at_once() -> None:
             await Framework("f", master=f"127.0.0.1:{port}").start()
     finally:
         await server.stop(None)
+
+
+class BrokenCall:
+    """A call that raises what grpc may raise, or gives what it gives for bytes that are no message."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    async def read(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    async def write(self, _message: object) -> None:
+        await self.read()
+
+    done_writing = code = read
+
+    def cancel(self) -> None:
+        """There is nothing to cancel."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncio.InvalidStateError("RPC already finished."),
+        grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), ""),
+        grpc.aio.InternalError("failed to execute a batch"),
+        grpc.aio.UsageError("channel is closed"),
+        None,
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_whatever_a_stream_raises_is_a_broken_link(error: Exception | None) -> None:
+    """Anything else would count as a bug of ours, which ends the session for good."""
+    link = GrpcLink(grpc.aio.insecure_channel("127.0.0.1:1"))
+    link._call = BrokenCall(error)
+
+    with pytest.raises(LinkBroken):
+        await link.receive()
+    if error is not None:
+        with pytest.raises(LinkBroken):
+            await link.send(framework_pb2.FrameworkCalls())
+    await link.finish()
+
+    await link.close()
