@@ -1,7 +1,7 @@
 """Sweep two parameters, where some points need far more than others, and print a table of results.
 
 Small points ask for a quarter core, large ones for two cores and more memory: each kind is one demand class, and the
-master packs both. A point that fails is a row of the table; one whose host is lost is run again.
+master packs both. A point that fails, or fits on no host, is a row of the table; one whose host is lost is run again.
 
     python examples/parameter_sweep.py --master 127.0.0.1:5050 --points 6
 """
@@ -62,7 +62,8 @@ async def main(master: str | Transport | None = None, count: int = 12) -> int:
         print(file=sys.stderr)
         print(f"{'rate':>6} {'size':>6}  {'demand':<24} {'agent':<12} {'seconds':>7}  value")
         for point, result in zip(grid, results, strict=True):
-            print(row(point, result, await framework.stdout(result)))
+            output = await framework.stdout(result) if result.attempts else ""
+            print(row(point, result, output))
     return 0 if all(result.ok for result in results) else 1
 
 

@@ -156,6 +156,8 @@ async def _await_acceptance(run: Run, connection: AsyncConnection, finishing: as
     async with asyncio.timeout(ACCEPTED_TIMEOUT_S):
         while not finishing.done():
             now = run.progress
+            if now.done == now.total:
+                break  # Be it that all fit nowhere, which `finishing` says.
             if now.running or now.done or await explain(connection, run.framework.framework_id):
                 return
             await asyncio.sleep(LOOK_INTERVAL_S)

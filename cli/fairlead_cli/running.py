@@ -49,7 +49,7 @@ class Run:
         """Return when every task is over; after ``kill`` in bounded time.
 
         Raises:
-            Refused: a demand is infeasible, or the master will not have it.
+            Refused: no task fits on any agent, or the master will not have the demand.
             Unreachable: the master stayed away for too long.
         """
 
@@ -77,6 +77,7 @@ class Run:
                 await asyncio.wait({collecting}, timeout=KILL_MARGIN_S)
         if not collecting.cancelled() and collecting.done():
             _raise_expected(collecting.exception(), self.framework.framework_id)
+        _raise_if_none_fits(list(self.results.values()))
 
     def kill(self) -> None:
         """Have all tasks that are not over ended; ``finish`` goes on until they are."""
@@ -108,6 +109,13 @@ class Run:
             where = self.framework.state_of(task.task_id)
             if where is not None and where[0] is Phase.WAITING:
                 self._waiting[task.task_id] = task
+
+
+def _raise_if_none_fits(results: Sequence[TaskResult]) -> None:
+    """When all were refused, a person is told once what is missing, and not what became of each."""
+    refusals = [result.refusal for result in results if result.refusal is not None]
+    if refusals and len(refusals) == len(results):
+        raise Refused(refusals[0].detail)
 
 
 def _raise_expected(error: BaseException | None, framework_id: str) -> None:

@@ -191,15 +191,15 @@ class Framework:
     async def run(self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None) -> list[TaskResult]:
         """Run all tasks and return their results, in the tasks' order.
 
-        A task that fails is a result, not an error. If the awaiting task is cancelled, or an error is raised, the
-        tasks that are not over are killed first, and waited for as long as their grace periods allow.
+        A task that fails is a result, not an error, and so is one that is larger than every agent: its state is ERROR,
+        its reason INFEASIBLE. With no agent registered yet, it waits. If the awaiting task is cancelled, or an error is
+        raised, the tasks that are not over are killed first, and waited for as long as their grace periods allow.
 
         Args:
             tasks: what to run; they may differ in their demands.
             on_progress: called with a ``Progress`` after changes, at most once for each message of the master.
 
         Raises:
-            Infeasible: a task is larger than every agent. With no agent registered yet, it waits instead.
             Refused: the master will not have the demand.
             FairleadError: the session ended for good; the kind says why.
         """
@@ -221,7 +221,7 @@ class Framework:
         """Run all tasks and give each result as it comes; leaving the loop early kills the rest.
 
         Raises:
-            Infeasible, Refused, FairleadError: as ``run``.
+            Refused, FairleadError: as ``run``.
         """
         group = self._start_group(tasks, on_progress)
         try:

@@ -9,6 +9,7 @@ from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TASK_MEM_DEFAULT, Constraint, TaskUsage
 from fairlead_sdk.amounts import Amounts, Number, parse_amounts, parse_duration
 from fairlead_sdk.constraints import parse_constraints
+from fairlead_sdk.errors import Infeasible
 
 RETRIES_DEFAULT: Final = 3
 """Losing a host four times running says something about the cluster that a fifth attempt will not mend."""
@@ -121,8 +122,8 @@ def _check_environment(env: Mapping[str, str]) -> None:
 class TaskResult:
     """How a task ended.
 
-    ``state`` is terminal, or UNREACHABLE when its agent stayed away too long and no attempt was left. ``started_ms``
-    and ``finished_ms`` are by the clock of the agent that ran it, so their difference is right even if that clock is
+    ``state`` is terminal, or UNREACHABLE when its agent stayed away too long and no attempt was left; ERROR with the
+    reason INFEASIBLE when no registered agent is large enough, and then ``refusal`` has the numbers. ``started_ms`` and ``finished_ms`` are by the clock of the agent that ran it, so their difference is right even if that clock is
     not; ``submitted_ms`` is by the clock of this host. All are milliseconds since 1970, 0 if it did not happen.
     """
 
@@ -141,6 +142,8 @@ class TaskResult:
     submitted_ms: int = 0
     started_ms: int = 0
     finished_ms: int = 0
+    refusal: Infeasible | None = None
+    """What the nearest agent lacks for it, if it fits on none; may be raised where that should end the program."""
 
     @property
     def ok(self) -> bool:

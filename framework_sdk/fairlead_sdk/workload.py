@@ -6,7 +6,7 @@ attempt waits, is being launched or runs; only an attempt on an agent that stays
 knows whether it still runs, and it is killed then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Final
@@ -15,7 +15,7 @@ from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 from fairlead_sdk.calls import Demand, Launch
 from fairlead_sdk.demand import DemandBook
-from fairlead_sdk.errors import FairleadError, Refused
+from fairlead_sdk.errors import FairleadError, Infeasible
 from fairlead_sdk.events import (
     AcceptItem,
     AcceptResult,
@@ -83,6 +83,7 @@ class _Ending:
     exit_code: int | None = None
     signal: int | None = None
     usage: TaskUsage | None = None
+    refusal: Infeasible | None = None
 
 
 def _ending(status: TaskStatus) -> _Ending:
@@ -343,16 +344,17 @@ class Workload:
         failure = call_failure(event.result)
         assert failure is not None, f"a refusal without an error: {event.result}"
         if not infeasible:
-            return self._fail_classes(dict.fromkeys(self._book.class_ids(), failure))
-        hopeless: dict[str, Refused] = {}
+            waiting = [job for class_id in self._book.class_ids() for job in self._stop_waiting(class_id)]
+            return [self._end(job, failure) for job in waiting]
+        actions: list[Action] = []
         for class_id, item in infeasible.items():
             since_ms = refusals.since_ms.setdefault(class_id, now_ms)
             if class_id in refusals.proven and now_ms - since_ms < INFEASIBLE_PATIENCE_MS:
                 self._book.suspend(class_id)
             else:
-                hopeless[class_id] = infeasible_error(item)
+                actions.extend(self._end_infeasible(class_id, infeasible_error(item)))
                 del refusals.since_ms[class_id]
-        return self._fail_classes(hopeless)
+        return actions
 
     def _repeat_kills(self) -> list[Action]:
         again = tuple(
@@ -416,6 +418,7 @@ class Workload:
             submitted_ms=job.submitted_ms,
             started_ms=job.started_ms,
             finished_ms=status.timestamp_ms,
+            refusal=status.refusal,
         )
         return self._end(job, result)
 
@@ -425,13 +428,18 @@ class Workload:
         del self._by_attempt[job.attempt_id]
         return JobEnded(job.job_id, outcome)
 
-    def _fail_classes(self, failures: Mapping[str, FairleadError]) -> list[Action]:
-        actions: list[Action] = []
-        for class_id, error in failures.items():
-            for attempt_id in self._book.waiting_ids(class_id):
-                self._book.remove(attempt_id, class_id)
-                actions.append(self._end(self._by_attempt[attempt_id], error))
-        return actions
+    def _end_infeasible(self, class_id: str, refusal: Infeasible) -> list[Action]:
+        """Tasks that fit nowhere end like others that cannot run; what the rest of the demand asks for stands."""
+        ending = _Ending(
+            state=TaskState.ERROR, reason=Reason.INFEASIBLE, message=refusal.detail, refusal=refusal
+        )
+        return [self._end_with(job, ending) for job in self._stop_waiting(class_id)]
+
+    def _stop_waiting(self, class_id: str) -> list[_Job]:
+        attempt_ids = self._book.waiting_ids(class_id)
+        for attempt_id in attempt_ids:
+            self._book.remove(attempt_id, class_id)
+        return [self._by_attempt[attempt_id] for attempt_id in attempt_ids]
 
     def _forget_unreachable(self, job: _Job) -> None:
         job.unreachable_until_ms = None

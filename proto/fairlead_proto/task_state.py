@@ -93,5 +93,6 @@ class Reason(Enum):
     EXECUTOR_FAILED = "EXECUTOR_FAILED"
     MAX_RUNTIME = "MAX_RUNTIME"
     AGENT_RETURNED = "AGENT_RETURNED"
+    INFEASIBLE = "INFEASIBLE"
 
     __hash__ = object.__hash__  # as in TaskState

@@ -179,7 +179,7 @@ def test_infeasible_demand_is_refused_naming_agent_and_lack(invoke: Invoke) -> N
 
 
 def test_constraint_nobody_meets_is_refused(invoke: Invoke) -> None:
-    outcome = invoke("run", "--constraint", "rack=z", "--", "true")
+    outcome = invoke("run", "-n", "3", "--constraint", "rack=z", "--", "true")
 
     assert outcome.code == 4
     assert "rack=z" in outcome.err

@@ -54,6 +54,18 @@ async def test_the_sweep_prints_a_row_a_point_and_fails_if_one_does(
     assert demands == {250, 2000}
 
 
+async def test_a_point_of_the_sweep_that_fits_nowhere_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    master = FakeMaster()
+    master.add_agent("a", cpus=1, mem="2GiB")
+
+    code = await master.finish(example("parameter_sweep").main(master, 2))
+
+    small, large = capsys.readouterr().out.splitlines()[1:]
+    assert code == 1
+    assert small.split()[3] == "a"
+    assert large.split()[-2:] == ["ERROR", "(INFEASIBLE)"]
+
+
 async def test_the_rack_scheduler_keeps_copies_on_different_racks() -> None:
     racks = example("rack_scheduler")
     master = FakeMaster()

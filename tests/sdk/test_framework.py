@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, TaskState
+from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, Reason, TaskState
 from fairlead_sdk.events import Rejection
 from fairlead_sdk.testing import FakeMaster, Outcome
 from tests.sdk.builders import a_master, a_task, begin
@@ -96,18 +96,32 @@ async def test_a_task_that_never_fits_its_offer_ends_in_error() -> None:
     assert result.message == "as the test asked"
 
 
-async def test_an_infeasible_task_raises_at_once_and_ends_the_run() -> None:
+async def test_a_task_that_fits_nowhere_is_a_result_and_the_others_run_on() -> None:
     master = a_master(cpus=4)
-    master.script("long", Outcome(duration_ms=None))
+    master.script("long", Outcome(duration_ms=60_000))
 
     async with Framework("f", master=master) as framework:
-        with pytest.raises(Infeasible) as refusal:
-            await master.finish(framework.run([a_task("long"), a_task(cpus=8)]))
+        long, large, lone = await master.finish(
+            framework.run([a_task("long"), a_task("large", cpus=8), a_task(cpus=2, constraints=["rack=z"])])
+        )
 
-    assert refusal.value.best_agent == "a"
-    assert refusal.value.missing == {"cpus": 4000}
-    assert master.clock.now_ms() == 0
+    assert long.ok
+    assert (large.state, large.reason, large.attempts) == (TaskState.ERROR, Reason.INFEASIBLE, 0)
+    assert isinstance(large.refusal, Infeasible)
+    assert (large.refusal.best_agent, large.refusal.missing) == ("a", {"cpus": 4000})
+    assert large.message == large.refusal.detail
+    assert (lone.state, lone.reason) == (TaskState.ERROR, Reason.INFEASIBLE)
+    assert (long.refusal, master.clock.now_ms()) == (None, 60_000)
     master.assert_at_rest()
+
+
+async def test_a_task_that_fits_nowhere_is_told_of_at_once() -> None:
+    master = a_master(cpus=4)
+    async with Framework("f", master=master) as framework:
+        handle = framework.submit(a_task(cpus=8))
+        result = await master.finish(handle)
+
+    assert (result.reason, handle.state, master.clock.now_ms()) == (Reason.INFEASIBLE, "ERROR", 0)
 
 
 async def test_demand_waits_while_no_agent_is_registered() -> None:

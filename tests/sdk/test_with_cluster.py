@@ -13,10 +13,10 @@ from fairlead_cli.local_cluster import LocalCluster
 from fairlead_sdk import (
     Driver,
     Framework,
-    Infeasible,
     Offer,
     OperatorClient,
     Progress,
+    Reason,
     Scheduler,
     Superseded,
     Task,
@@ -79,12 +79,14 @@ async def test_processes_run_and_their_codes_and_output_come_back(cluster: Local
     assert (output, errors) == (["out\n", "me\n"], "err\n")
 
 
-async def test_what_no_agent_can_hold_is_refused_with_what_is_missing(cluster: LocalCluster) -> None:
+async def test_what_no_agent_can_hold_is_a_result_beside_the_others(cluster: LocalCluster) -> None:
     async with Framework("f", master=cluster.address) as framework:
-        with pytest.raises(Infeasible) as refusal:
-            await framework.run([a_task(cpus=6)])
+        large, other = await framework.run([a_task(cpus=6), a_task()])
 
-    assert refusal.value.missing == {"cpus": 2000}
+    assert large.reason is Reason.INFEASIBLE
+    assert large.refusal is not None
+    assert large.refusal.missing == {"cpus": 2000}
+    assert other.ok
 
 
 async def test_a_cancelled_run_leaves_no_task(cluster: LocalCluster) -> None:

@@ -45,6 +45,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_EXECUTOR_FAILED: _ClassVar[Reason]
     REASON_MAX_RUNTIME: _ClassVar[Reason]
     REASON_AGENT_RETURNED: _ClassVar[Reason]
+    REASON_INFEASIBLE: _ClassVar[Reason]
 TASK_STATE_UNSPECIFIED: TaskState
 TASK_STATE_STAGING: TaskState
 TASK_STATE_STARTING: TaskState
@@ -79,6 +80,7 @@ REASON_RECONCILIATION: Reason
 REASON_EXECUTOR_FAILED: Reason
 REASON_MAX_RUNTIME: Reason
 REASON_AGENT_RETURNED: Reason
+REASON_INFEASIBLE: Reason
 
 class Resources(_message.Message):
     __slots__ = ("cpus_milli", "mem_bytes", "disk_bytes", "gpus_milli", "custom_milli")

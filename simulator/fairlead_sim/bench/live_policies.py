@@ -211,6 +211,8 @@ async def _work(framework: Framework, competitor: Competitor, rng: random.Random
     """One task after the other."""
     while True:
         sleep_s = rng.uniform(*_TASK_S) if competitor.max_tasks is None else _FOR_GOOD_S
-        await framework.submit(
+        result = await framework.submit(
             Task(["sleep", f"{sleep_s:.3f}"], cpus=competitor.cpus, mem=f"{competitor.mem_gib:g}GiB")
         )
+        if result.refusal is not None:
+            raise result.refusal

@@ -125,10 +125,12 @@ async def _user(
         job = 0
         while True:
             began = loop.time()
-            await framework.run(
+            results = await framework.run(
                 Task(["sleep", f"{length_s:.3f}"], cpus=kind.cpus, mem=kind.mem)
                 for length_s in lengths(options.seed, name, job, options.job_tasks, options.task_s)
             )
+            if results[0].refusal is not None:
+                raise results[0].refusal
             responses.append(loop.time() - began)
             job += 1
 

@@ -85,9 +85,13 @@ class SleepRunner:
         """Launch the tasks side by side as their user; see ``TaskRunner``.
 
         Raises:
-            FairleadError: the session ended, or the master will not have a demand.
+            FairleadError: the session ended, or the master will not have a demand, or a task fits on no agent: a trace
+                of which a part cannot run is not the trace.
         """
         results = await self._frameworks[user].run([sleep_task(task) for task in tasks])
+        for result in results:
+            if result.refusal is not None:
+                raise result.refusal
         return [self._outcome(result) for result in results]
 
     def _outcome(self, result: TaskResult) -> TaskOutcome:
