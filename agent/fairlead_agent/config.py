@@ -9,7 +9,7 @@ from typing import Final
 from fairlead_agent.core import limits
 from fairlead_agent.core.state import AgentSettings
 from fairlead_agent.probe import Host
-from fairlead_proto import convert
+from fairlead_proto import fields
 from fairlead_proto.resources import STANDARD_NAMES, ResourceError, ResourceKinds, Vector
 
 ISOLATION_CHOICES: Final = ("auto", "cgroup-v2", "cgroup-v1", "none")
@@ -66,10 +66,10 @@ def _check(options: AgentOptions) -> None:
         if getattr(options, name) < 0:
             raise InvalidOption(f"{name}: expected 0 or more, got {getattr(options, name)}")
     try:
-        convert.read_attributes("attribute", options.attributes)
-        convert.read_name("hostname", options.hostname)
+        fields.read_attributes("attribute", options.attributes)
+        fields.read_name("hostname", options.hostname)
         kinds_of(options).parse(options.resources)
-    except (convert.InvalidFieldError, ResourceError) as error:
+    except (fields.InvalidFieldError, ResourceError) as error:
         raise InvalidOption(str(error)) from error
 
 

@@ -11,8 +11,8 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.core import actions, events
-from fairlead_proto import convert
-from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto import convert, fields
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.tasks import RunningTask
@@ -71,7 +71,7 @@ def _read_message(
         case "registered":
             yield events.Registered(
                 epoch=epoch,
-                agent_id=AgentId(convert.read_id("registered.agent_id", message.registered.agent_id)),
+                agent_id=AgentId(fields.read_id("registered.agent_id", message.registered.agent_id)),
                 heartbeat_interval_ms=message.registered.heartbeat_interval_ms,
             )
         case "refused":
@@ -91,7 +91,7 @@ def _read_launch(
     for task in launch.tasks:
         framework_id, task_id = _read_key("launch", task.framework_id, task.task.task_id)
         try:
-            role = convert.read_role("launch.role", task.role)
+            role = fields.read_role("launch.role", task.role)
             spec = convert.read_task("launch.task", task.task, kinds)
             orders.append(events.LaunchOrder(framework_id, role, spec))
         except InvalidFieldError as error:
@@ -108,15 +108,15 @@ def _read_launch(
 def _read_kill(order: agent_pb2.KillTask) -> events.KillOrder:
     return events.KillOrder(
         key=_read_key("kill", order.framework_id, order.task_id),
-        grace_period_ms=convert.read_duration("kill.grace_period_ms", order.grace_period_ms),
+        grace_period_ms=fields.read_duration("kill.grace_period_ms", order.grace_period_ms),
         reason=convert.read_reason("kill.reason", order.reason),
     )
 
 
 def _read_key(field: str, framework_id: str, task_id: str) -> TaskKey:
     return (
-        FrameworkId(convert.read_id(f"{field}.framework_id", framework_id)),
-        TaskId(convert.read_id(f"{field}.task_id", task_id)),
+        FrameworkId(fields.read_id(f"{field}.framework_id", framework_id)),
+        TaskId(fields.read_id(f"{field}.task_id", task_id)),
     )
 
 

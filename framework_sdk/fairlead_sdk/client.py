@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_sdk.backoff import Backoff
 from fairlead_sdk.calls import Hello
 from fairlead_sdk.clock import Timer, sleep, wait_until

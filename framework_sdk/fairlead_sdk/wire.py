@@ -7,7 +7,8 @@ The vocabulary shared with the other roles is read by ``fairlead_proto.convert``
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fairlead_proto.convert import InvalidFieldError, read_attributes, read_id, read_status, write_constraint
+from fairlead_proto.convert import read_status, write_constraint
+from fairlead_proto.fields import InvalidFieldError, read_attributes, read_id
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts

@@ -11,7 +11,7 @@ from fairlead_master.core import events
 from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession, RefusalCode
 from fairlead_master.runner import Runner
 from fairlead_master.sessions import Outbox, converse
-from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2 as pb

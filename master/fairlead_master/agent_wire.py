@@ -6,8 +6,8 @@ from typing import Final
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import BATCH_BYTES_MAX
-from fairlead_proto import convert
-from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto import convert, fields
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2 as pb
@@ -28,14 +28,14 @@ def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) 
     register = message.register
     return events.AgentConnected(
         session=session,
-        agent_id=AgentId(convert.read_id("register.agent_id", register.agent_id))
+        agent_id=AgentId(fields.read_id("register.agent_id", register.agent_id))
         if register.agent_id
         else None,
         incarnation=register.incarnation,
-        boot_id=convert.read_name("register.boot_id", register.boot_id),
-        hostname=convert.read_name("register.hostname", register.hostname),
+        boot_id=fields.read_name("register.boot_id", register.boot_id),
+        hostname=fields.read_name("register.hostname", register.hostname),
         total=convert.read_resources("register.total", register.total, kinds),
-        attributes=convert.read_attributes("register.attributes", register.attributes),
+        attributes=fields.read_attributes("register.attributes", register.attributes),
         tasks=tuple(
             convert.read_running_task(f"register.tasks[{index}]", task, kinds)
             for index, task in enumerate(register.tasks)
@@ -46,8 +46,8 @@ def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) 
         ),
         last_epoch=register.last_epoch,
         agent_time_ms=register.agent_time_ms,
-        isolation=convert.read_name("register.isolation", register.isolation),
-        version=convert.read_name("register.version", register.version),
+        isolation=fields.read_name("register.isolation", register.isolation),
+        version=fields.read_name("register.version", register.version),
     )
 
 

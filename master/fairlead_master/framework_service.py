@@ -10,7 +10,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.actions import Action, EndFrameworkSession, ErrorCode, WelcomeFramework
 from fairlead_master.runner import Runner
 from fairlead_master.sessions import Outbox, converse
-from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 from fairlead_proto.v1 import framework_pb2_grpc

@@ -6,8 +6,8 @@ from typing import Any, Final
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import BATCH_BYTES_MAX
-from fairlead_proto import convert, limits
-from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto import convert, fields, limits
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
@@ -43,17 +43,17 @@ def read_hello(session: int, call: pb.FrameworkCall) -> events.FrameworkConnecte
         raise InvalidFieldError(f"first call: expected hello, got {call.WhichOneof('call') or 'nothing'}")
     hello = call.hello
     framework_id = (
-        FrameworkId(convert.read_id("hello.framework_id", hello.framework_id)) if hello.framework_id else None
+        FrameworkId(fields.read_id("hello.framework_id", hello.framework_id)) if hello.framework_id else None
     )
     return events.FrameworkConnected(
         session=session,
         framework_id=framework_id,
-        name=convert.read_name("hello.name", hello.name),
-        role=convert.read_role("hello.role", hello.role),
-        principal=convert.read_name("hello.principal", hello.principal),
-        failover_timeout_ms=convert.read_duration("hello.failover_timeout_ms", hello.failover_timeout_ms),
+        name=fields.read_name("hello.name", hello.name),
+        role=fields.read_role("hello.role", hello.role),
+        principal=fields.read_name("hello.principal", hello.principal),
+        failover_timeout_ms=fields.read_duration("hello.failover_timeout_ms", hello.failover_timeout_ms),
         last_epoch=hello.last_epoch,
-        weight=convert.read_weight("hello.weight", hello.weight) if hello.weight else None,
+        weight=fields.read_weight("hello.weight", hello.weight) if hello.weight else None,
     )
 
 
@@ -111,7 +111,7 @@ def _read_decline(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -
         offer_ids=tuple(map(OfferId, decline.offer_ids)),
         reason=decline.reason[: limits.NAME_LENGTH_MAX],
         scope=_SCOPES[decline.scope],
-        ttl_ms=convert.read_duration("decline.ttl_ms", decline.ttl_ms),
+        ttl_ms=fields.read_duration("decline.ttl_ms", decline.ttl_ms),
     )
 
 
@@ -120,7 +120,7 @@ def _read_kill(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> e
         session=session,
         request_id=call.request_id,
         task_ids=tuple(map(TaskId, call.kill.task_ids)),
-        grace_period_ms=convert.read_duration("kill.grace_period_ms", call.kill.grace_period_ms),
+        grace_period_ms=fields.read_duration("kill.grace_period_ms", call.kill.grace_period_ms),
     )
 
 
@@ -132,7 +132,7 @@ def _read_acknowledge(session: int, call: pb.FrameworkCall, _kinds: ResourceKind
 
 
 def _read_reconcile(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
-    task_ids = tuple(TaskId(convert.read_id("reconcile.task_ids", text)) for text in call.reconcile.task_ids)
+    task_ids = tuple(TaskId(fields.read_id("reconcile.task_ids", text)) for text in call.reconcile.task_ids)
     return events.ReconcileAsked(session=session, request_id=call.request_id, task_ids=task_ids)
 
 

@@ -15,8 +15,8 @@ from fairlead_master.core.explain import explain
 from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Master
 from fairlead_master.runner import Runner
-from fairlead_proto import convert, limits
-from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto import fields, limits
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import FrameworkId, Role, TaskId
 from fairlead_proto.v1 import operator_pb2 as pb
 from fairlead_proto.v1 import operator_pb2_grpc
@@ -152,7 +152,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
 
     async def KillTasks(self, request: pb.KillTasksRequest, context: Context) -> pb.KillTasksResponse:
         grace_period_ms = await self._checked(
-            context, lambda: convert.read_duration("grace_period_ms", request.grace_period_ms)
+            context, lambda: fields.read_duration("grace_period_ms", request.grace_period_ms)
         )
         answer = await self._runner.ask(
             lambda number: events.OperatorKillAsked(
@@ -240,11 +240,11 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         for name, weight in request.resource_weights.items():
             if name not in names:
                 raise InvalidFieldError(f"resource_weights: expected one of {', '.join(names)}, got {name!r}")
-            places[names.index(name)] = convert.read_weight(f"resource_weights.{name}", weight)
+            places[names.index(name)] = fields.read_weight(f"resource_weights.{name}", weight)
         if not request.role:
             raise InvalidFieldError("role: expected a role, got none")
-        role = convert.read_role("role", request.role)
-        return role, Weight(convert.read_weight("weight", request.weight), places or None)
+        role = fields.read_role("role", request.role)
+        return role, Weight(fields.read_weight("weight", request.weight), places or None)
 
     async def AllocationLog(
         self, request: pb.AllocationLogRequest, context: Context

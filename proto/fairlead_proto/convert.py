@@ -1,7 +1,7 @@
 """The border between messages and values: the only file that knows both.
 
-Every function here that reads a message checks every field it reads, and raises ``InvalidFieldError`` naming the field, what was
-expected and what came; so whoever holds a value need not check again. Functions that write trust their values.
+Every function here that reads a message checks every field it reads, by ``fields`` where it stands for itself, and raises
+``InvalidFieldError`` naming the field, what was expected and what came; so whoever holds a value need not check again. Functions that write trust their values.
 Amounts become vectors of the given ``ResourceKinds``.
 """
 
@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fairlead_proto import limits
-from fairlead_proto.ids import DEFAULT_ROLE, AgentId, ClassId, FrameworkId, Role, TaskId
+from fairlead_proto.fields import (
+    InvalidFieldError,
+    is_attribute,
+    is_id,
+    read_attributes,
+    read_duration,
+    read_id,
+    read_name,
+    read_role,
+    refusal,
+)
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
 from fairlead_proto.patterns import fault_in
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
@@ -25,10 +36,6 @@ from fairlead_proto.tasks import (
 )
 from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]*")
-_is_id: Final = _ID.fullmatch
-_ROLE: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*(/[a-z0-9][a-z0-9_.-]*)*")
-_ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 _VARIABLE: Final = re.compile(r"[^=\0]+")
 
 _STATE_BY_NUMBER: Final = {
@@ -49,67 +56,6 @@ _OPERATOR_BY_NUMBER: Final = {
 _OPERATOR_NUMBER: Final = {operator: number for number, operator in _OPERATOR_BY_NUMBER.items()}
 
 
-class InvalidFieldError(ValueError):
-    """A message that cannot be used; the text names the field, what was expected and what came."""
-
-
-def _refuse(field: str, expected: str, got: object) -> InvalidFieldError:
-    text = repr(got)
-    return InvalidFieldError(
-        f"{field}: expected {expected}, got {text if len(text) <= 100 else text[:97] + '...'}"
-    )
-
-
-# --- names and numbers -------------------------------------------------------------------------------------------
-
-
-def read_id(field: str, text: str) -> str:
-    """A non-empty id of letters, digits and ``. _ : @ + = -``, starting with a letter or digit."""
-    if len(text) > limits.ID_LENGTH_MAX or _ID.fullmatch(text) is None:
-        raise _refuse(
-            field,
-            f"1 to {limits.ID_LENGTH_MAX} letters, digits or ._:@+=-, starting with one of the former",
-            text,
-        )
-    return text
-
-
-def read_name(field: str, text: str) -> str:
-    """A name for people: bounded, printable."""
-    if len(text) > limits.NAME_LENGTH_MAX or not text.isprintable():
-        raise _refuse(field, f"at most {limits.NAME_LENGTH_MAX} printable characters", text)
-    return text
-
-
-def read_role(field: str, text: str) -> Role:
-    """A path of lower-case words such as ``eng/ml``; empty is the default role."""
-    if not text:
-        return DEFAULT_ROLE
-    if (
-        len(text) > limits.ID_LENGTH_MAX
-        or _ROLE.fullmatch(text) is None
-        or text.count("/") >= limits.ROLE_DEPTH_MAX
-    ):
-        raise _refuse(
-            field, f"lower-case words joined by / (at most {limits.ROLE_DEPTH_MAX}), like eng/ml", text
-        )
-    return Role(text)
-
-
-def read_duration(field: str, value: int) -> int:
-    """Milliseconds, 0 to about a year."""
-    if not 0 <= value <= limits.DURATION_MS_MAX:
-        raise _refuse(field, f"0 to {limits.DURATION_MS_MAX} ms", value)
-    return value
-
-
-def read_weight(field: str, value: float) -> float:
-    """A finite weight within the limits; NaN is none of them."""
-    if not limits.WEIGHT_MIN <= value <= limits.WEIGHT_MAX:
-        raise _refuse(field, f"{limits.WEIGHT_MIN:g} to {limits.WEIGHT_MAX:g}", value)
-    return value
-
-
 # --- resources ---------------------------------------------------------------------------------------------------
 
 
@@ -122,7 +68,7 @@ def read_resources(field: str, message: types_pb2.Resources, kinds: ResourceKind
     if min(vector) < 0 or max(vector) > limits.QUANTITY_MAX:
         for name, amount in zip(kinds.names, vector, strict=True):
             if not 0 <= amount <= limits.QUANTITY_MAX:
-                raise _refuse(f"{field}.{name}", f"0 to {limits.QUANTITY_MAX} (2^53)", amount)
+                raise refusal(f"{field}.{name}", f"0 to {limits.QUANTITY_MAX} (2^53)", amount)
     return vector
 
 
@@ -130,7 +76,7 @@ def _read_custom(field: str, custom: Mapping[str, int], kinds: ResourceKinds) ->
     for name in custom:
         if name not in kinds.custom:
             known = f"{', '.join(kinds.names)}; others by `fairlead master --custom-resource NAME`"
-            raise _refuse(field, f"a resource this cluster knows ({known})", name)
+            raise refusal(field, f"a resource this cluster knows ({known})", name)
     return tuple([custom.get(name, 0) for name in kinds.custom])
 
 
@@ -166,7 +112,7 @@ def read_state(field: str, number: int) -> TaskState:
     """The task state of an enum number; unspecified and unknown ones are refused."""
     state = _STATE_BY_NUMBER.get(number)
     if state is None:
-        raise _refuse(field, "a task state", number)
+        raise refusal(field, "a task state", number)
     return state
 
 
@@ -181,7 +127,7 @@ def read_reason(field: str, number: int) -> Reason:
         return Reason.NONE
     reason = _REASON_BY_NUMBER.get(number)
     if reason is None:
-        raise _refuse(field, "a reason", number)
+        raise refusal(field, "a reason", number)
     return reason
 
 
@@ -203,10 +149,10 @@ def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> 
     grace_period_ms, max_runtime_ms = message.kill_grace_period_ms, message.max_runtime_ms
     working_directory, name = message.working_directory, message.name
     _check_command(field, command)
-    if len(task_id) > limits.ID_LENGTH_MAX or _is_id(task_id) is None:
+    if len(task_id) > limits.ID_LENGTH_MAX or is_id(task_id) is None:
         read_id(f"{field}.task_id", task_id)
     if working_directory and ("\0" in working_directory or len(working_directory) > 4096):
-        raise _refuse(f"{field}.working_directory", "a path of at most 4096 bytes", working_directory)
+        raise refusal(f"{field}.working_directory", "a path of at most 4096 bytes", working_directory)
     if grace_period_ms:
         read_duration(f"{field}.kill_grace_period_ms", grace_period_ms)
     if max_runtime_ms:
@@ -232,7 +178,7 @@ def _check_command(field: str, command: tuple[str, ...]) -> None:
     if "\0" in words:
         raise InvalidFieldError(f"{field}.command: expected no NUL byte")
     if size > limits.COMMAND_BYTES_MAX:
-        raise _refuse(f"{field}.command", f"at most {limits.COMMAND_BYTES_MAX} bytes", size)
+        raise refusal(f"{field}.command", f"at most {limits.COMMAND_BYTES_MAX} bytes", size)
 
 
 def _read_unit(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -> Vector:
@@ -252,7 +198,7 @@ def _read_environment(field: str, message: Mapping[str, str]) -> dict[str, str]:
         raise InvalidFieldError(f"{field}.environment: expected at most {limits.ENVIRONMENT_BYTES_MAX} bytes")
     for name, value in environment.items():
         if _VARIABLE.fullmatch(name) is None or "\0" in value:
-            raise _refuse(f"{field}.environment", "names without = or NUL, values without NUL", name)
+            raise refusal(f"{field}.environment", "names without = or NUL, values without NUL", name)
     return environment
 
 
@@ -285,9 +231,9 @@ def fill_task(message: types_pb2.TaskSpec, task: TaskSpec, kinds: ResourceKinds)
 def read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
     """One report about a task, every field checked."""
     framework_id, task_id = message.framework_id, message.task_id
-    if len(framework_id) > limits.ID_LENGTH_MAX or _is_id(framework_id) is None:
+    if len(framework_id) > limits.ID_LENGTH_MAX or is_id(framework_id) is None:
         read_id(f"{field}.framework_id", framework_id)
-    if len(task_id) > limits.ID_LENGTH_MAX or _is_id(task_id) is None:
+    if len(task_id) > limits.ID_LENGTH_MAX or is_id(task_id) is None:
         read_id(f"{field}.task_id", task_id)
     state = _STATE_BY_NUMBER.get(message.state) or read_state(f"{field}.state", message.state)
     reason = _REASON_BY_NUMBER.get(message.reason) or read_reason(f"{field}.reason", message.reason)
@@ -404,21 +350,21 @@ def read_classes(
 ) -> tuple[DemandClass, ...]:
     """The demand classes of one call: bounded in number, no class id twice."""
     if len(messages) > limits.CLASSES_MAX:
-        raise _refuse(field, f"at most {limits.CLASSES_MAX} classes", len(messages))
+        raise refusal(field, f"at most {limits.CLASSES_MAX} classes", len(messages))
     classes = tuple(
         _read_class(f"{field}[{index}]", message, kinds) for index, message in enumerate(messages)
     )
     seen: set[str] = set()
     for demand in classes:
         if demand.class_id in seen:
-            raise _refuse(field, "each class id once", demand.class_id)
+            raise refusal(field, "each class id once", demand.class_id)
         seen.add(demand.class_id)
     return classes
 
 
 def _read_class(field: str, message: framework_pb2.DemandClass, kinds: ResourceKinds) -> DemandClass:
     if not 0 <= message.units <= limits.UNITS_MAX:
-        raise _refuse(f"{field}.units", f"0 to {limits.UNITS_MAX}", message.units)
+        raise refusal(f"{field}.units", f"0 to {limits.UNITS_MAX}", message.units)
     waiting = message.waiting_task_ids[: limits.WAITING_TASKS_MAX]
     demand = DemandClass(
         class_id=ClassId(read_id(f"{field}.class_id", message.class_id)),
@@ -429,7 +375,7 @@ def _read_class(field: str, message: framework_pb2.DemandClass, kinds: ResourceK
         is_declared=message.HasField("unit"),
     )
     if any(amount * demand.units > limits.QUANTITY_MAX for amount in demand.unit):
-        raise _refuse(f"{field}.units", "units times the demand to stay below 2^53", message.units)
+        raise refusal(f"{field}.units", "units times the demand to stay below 2^53", message.units)
     return demand
 
 
@@ -447,23 +393,23 @@ def write_class(demand: DemandClass, kinds: ResourceKinds) -> framework_pb2.Dema
 def read_constraints(field: str, messages: Sequence[types_pb2.Constraint]) -> tuple[Constraint, ...]:
     """Constraints in their order, each checked; patterns must compile."""
     if len(messages) > limits.CONSTRAINTS_MAX:
-        raise _refuse(field, f"at most {limits.CONSTRAINTS_MAX} constraints", len(messages))
+        raise refusal(field, f"at most {limits.CONSTRAINTS_MAX} constraints", len(messages))
     return tuple(_read_constraint(f"{field}[{index}]", message) for index, message in enumerate(messages))
 
 
 def _read_constraint(field: str, message: types_pb2.Constraint) -> Constraint:
     operator = _OPERATOR_BY_NUMBER.get(message.operator)
     if operator is None:
-        raise _refuse(f"{field}.operator", "one of the operators", message.operator)
-    if _ATTRIBUTE.fullmatch(message.attribute) is None:
-        raise _refuse(f"{field}.attribute", "a word of letters, digits, _ . -", message.attribute)
+        raise refusal(f"{field}.operator", "one of the operators", message.operator)
+    if is_attribute(message.attribute) is None:
+        raise refusal(f"{field}.attribute", "a word of letters, digits, _ . -", message.attribute)
     values = tuple(message.values)
     is_long = any(len(value) > limits.NAME_LENGTH_MAX for value in values)
     if is_long or len(values) > limits.CONSTRAINT_VALUES_MAX:
-        raise _refuse(f"{field}.values", f"at most {limits.CONSTRAINT_VALUES_MAX} short values", len(values))
+        raise refusal(f"{field}.values", f"at most {limits.CONSTRAINT_VALUES_MAX} short values", len(values))
     needs_values = operator not in (Operator.EXISTS, Operator.NOT_EXISTS)
     if bool(values) is not needs_values:
-        raise _refuse(f"{field}.values", "at least one value" if needs_values else "no value", list(values))
+        raise refusal(f"{field}.values", "at least one value" if needs_values else "no value", list(values))
     if operator is Operator.MATCHES:
         _check_pattern(field, values)
     return Constraint(message.attribute, operator, values)
@@ -472,9 +418,9 @@ def _read_constraint(field: str, message: types_pb2.Constraint) -> Constraint:
 def _check_pattern(field: str, values: tuple[str, ...]) -> None:
     most = limits.PATTERN_LENGTH_MAX
     if len(values) != 1 or len(values[0]) > most:
-        raise _refuse(f"{field}.values", f"one pattern of at most {most} characters", list(values))
+        raise refusal(f"{field}.values", f"one pattern of at most {most} characters", list(values))
     if fault := fault_in(values[0]):
-        raise _refuse(f"{field}.values", fault, values[0])
+        raise refusal(f"{field}.values", fault, values[0])
 
 
 def write_constraint(constraint: Constraint) -> types_pb2.Constraint:
@@ -485,16 +431,3 @@ def write_constraint(constraint: Constraint) -> types_pb2.Constraint:
         operator=number,  # type: ignore[arg-type]  # the stubs type enum numbers as int in mappings
         values=constraint.values,
     )
-
-
-def read_attributes(
-    field: str, message: Mapping[str, str], *, count_max: int = limits.ATTRIBUTES_MAX
-) -> dict[str, str]:
-    """Attributes or labels: bounded in number, names are words, values printable."""
-    if len(message) > count_max:
-        raise _refuse(field, f"at most {count_max}", len(message))
-    for name, value in message.items():
-        if _ATTRIBUTE.fullmatch(name) is None:
-            raise _refuse(field, "names of letters, digits, _ . -", name)
-        read_name(f"{field}.{name}", value)
-    return dict(message)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_proto import convert, limits
-from fairlead_proto.convert import InvalidFieldError
+from fairlead_proto import convert, fields, limits
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
@@ -233,20 +233,20 @@ def test_waiting_ids_beyond_the_bound_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("read", "got", "expected"),
     [
-        (lambda: convert.read_role("role", "Eng"), "'Eng'", "lower-case words"),
-        (lambda: convert.read_role("role", "a//b"), "'a//b'", "lower-case words"),
-        (lambda: convert.read_role("role", "/".join("abcdefghi")), "'a/b/c/d/e/f/g/h/i'", "at most 8"),
-        (lambda: convert.read_weight("weight", float("nan")), "nan", "1e-06 to 1e"),
-        (lambda: convert.read_weight("weight", float("inf")), "inf", "1e-06 to 1e"),
-        (lambda: convert.read_weight("weight", 0.0), "0.0", "1e-06"),
-        (lambda: convert.read_weight("weight", -1.0), "-1.0", "1e-06"),
+        (lambda: fields.read_role("role", "Eng"), "'Eng'", "lower-case words"),
+        (lambda: fields.read_role("role", "a//b"), "'a//b'", "lower-case words"),
+        (lambda: fields.read_role("role", "/".join("abcdefghi")), "'a/b/c/d/e/f/g/h/i'", "at most 8"),
+        (lambda: fields.read_weight("weight", float("nan")), "nan", "1e-06 to 1e"),
+        (lambda: fields.read_weight("weight", float("inf")), "inf", "1e-06 to 1e"),
+        (lambda: fields.read_weight("weight", 0.0), "0.0", "1e-06"),
+        (lambda: fields.read_weight("weight", -1.0), "-1.0", "1e-06"),
         (lambda: convert.read_state("state", 0), "0", "a task state"),
         (lambda: convert.read_state("state", 99), "99", "a task state"),
         (lambda: convert.read_reason("reason", 99), "99", "a reason"),
-        (lambda: convert.read_duration("ttl", -1), "-1", "0 to"),
-        (lambda: convert.read_name("name", "x" * 300), "...", "at most 256"),
-        (lambda: convert.read_attributes("attributes", {"k y": "v"}), "'k y'", "names of letters"),
-        (lambda: convert.read_attributes("attributes", {f"k{n}": "" for n in range(101)}), "101", "at most 100"),
+        (lambda: fields.read_duration("ttl", -1), "-1", "0 to"),
+        (lambda: fields.read_name("name", "x" * 300), "...", "at most 256"),
+        (lambda: fields.read_attributes("attributes", {"k y": "v"}), "'k y'", "names of letters"),
+        (lambda: fields.read_attributes("attributes", {f"k{n}": "" for n in range(101)}), "101", "at most 100"),
     ],
 )  # fmt: skip
 def test_other_bad_values_are_refused_with_what_came(
@@ -260,8 +260,8 @@ def test_other_bad_values_are_refused_with_what_came(
 
 
 def test_an_empty_role_is_the_default_one() -> None:
-    assert convert.read_role("role", "") == "default"
-    assert convert.read_role("role", "eng/ml") == "eng/ml"
+    assert fields.read_role("role", "") == "default"
+    assert fields.read_role("role", "eng/ml") == "eng/ml"
 
 
 def test_a_status_without_a_state_is_refused() -> None:

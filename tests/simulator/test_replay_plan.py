@@ -1,6 +1,6 @@
 import pytest
 
-from fairlead_proto.convert import read_id, read_role
+from fairlead_proto.fields import read_id, read_role
 from fairlead_sim.workloads.nodes import read_nodes
 from fairlead_sim.workloads.plan import name_roles, plan_replay, slots_for_largest, slots_on_average
 from fairlead_sim.workloads.sample import SAMPLE, SAMPLE_NODES, nodes_text, sample_text

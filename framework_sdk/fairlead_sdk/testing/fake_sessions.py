@@ -6,7 +6,8 @@ One message of a framework is answered by one message, in order, after everythin
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from fairlead_proto.convert import InvalidFieldError, read_classes, read_id, read_role, read_task
+from fairlead_proto.convert import read_classes, read_task
+from fairlead_proto.fields import InvalidFieldError, read_id, read_role
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector, add, fits, missing, scale, units_that_fit
 from fairlead_proto.task_state import Reason, TaskState
