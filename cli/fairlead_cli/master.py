@@ -56,6 +56,12 @@ INSECURE_HINT = (
     help="After a restart, how long to wait for known agents.",
 )
 @click.option(
+    "--failover-timeout-max",
+    "failover_timeout_max_ms",
+    type=DURATION,
+    help="The longest a framework's tasks may outlive its session, whatever it wishes [default: 7d]",
+)
+@click.option(
     "--custom-resource",
     "custom_resources",
     metavar="NAME",
@@ -86,6 +92,7 @@ def master(
     state: Path | None,
     when_head_does_not_fit: str | None,
     demand: str | None,
+    failover_timeout_max_ms: int | None,
 ) -> int:
     """Run a master.
 
@@ -114,6 +121,7 @@ def master(
             offer_lease_ms=offer_lease_ms,
             agent_timeout_ms=agent_timeout_ms,
             recovery_wait_ms=recovery_wait_ms,
+            failover_timeout_max_ms=failover_timeout_max_ms,
             custom_resources=tuple(custom_resources),
             record=record,
             log_level=log_level,

@@ -48,6 +48,8 @@ class MasterOptions:
     offer_lease_ms: int | None = None
     agent_timeout_ms: int | None = None
     recovery_wait_ms: int | None = None
+    failover_timeout_max_ms: int | None = None
+    """The longest a framework may wish its tasks to outlive its session."""
     custom_resources: tuple[str, ...] = ()
     log_level: str = "info"
     ready_file: Path | None = None
@@ -102,7 +104,7 @@ def make_settings(options: MasterOptions) -> ServerSettings:
     )
     given = {
         name: value
-        for name in ("offer_lease_ms", "agent_timeout_ms", "recovery_wait_ms")
+        for name in ("offer_lease_ms", "agent_timeout_ms", "recovery_wait_ms", "failover_timeout_max_ms")
         if (value := getattr(options, name)) is not None
     }
     return ServerSettings(

@@ -9,7 +9,7 @@ from fairlead_master import framework_wire
 from fairlead_master.core import actions, events
 from fairlead_master.core.actions import Action, EndFrameworkSession, ErrorCode, WelcomeFramework
 from fairlead_master.runner import Runner
-from fairlead_master.sessions import Outbox, converse
+from fairlead_master.sessions import Outbox, converse, host_of
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
@@ -57,6 +57,7 @@ class _Session:
         self._runner = runner
         self._kinds = kinds
         self._context = context
+        self._host = host_of(context.peer())
         self._log = log
         self.outbox: Outbox[pb.FrameworkEvents] = Outbox()
         self.number = runner.open_session(self._send)
@@ -77,7 +78,7 @@ class _Session:
             while (message := await self._context.read()) is not grpc.aio.EOF:
                 for call in message.calls:
                     if is_first:
-                        self._runner.post(framework_wire.read_hello(self.number, call))
+                        self._runner.post(framework_wire.read_hello(self.number, call, self._host))
                         is_first = False
                     else:
                         self._take(call)

@@ -30,11 +30,20 @@ _Rare = (
     | actions.AnnounceAgentGone
     | actions.EndFrameworkSession
 )
+_CLASS_BYTES: Final = 14 * 1024
+"""What a class costs by itself, as measured: its values 0.3 KiB, its books 1.2 KiB, the agents it may choose from 12 KiB."""
+
+_PART_BYTES: Final = 60
+"""What a word of a class costs beyond its letters, as measured: the text's head and its place in a tuple."""
+
+_CONSTRAINT_PARTS: Final = 3
+"""What a constraint costs beside its values, in such words."""
+
 _ATTRIBUTES_OF_OUR_OWN: Final = ("hostname", "agent_id")
 
 
-def read_hello(session: int, call: pb.FrameworkCall) -> events.FrameworkConnected:
-    """The first call of a session.
+def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> events.FrameworkConnected:
+    """The first call of a session, from the host ``peer``.
 
     Raises:
         InvalidFieldError: it is not a Hello, or a field of it is wrong.
@@ -54,6 +63,7 @@ def read_hello(session: int, call: pb.FrameworkCall) -> events.FrameworkConnecte
         failover_timeout_ms=fields.read_duration("hello.failover_timeout_ms", hello.failover_timeout_ms),
         last_epoch=hello.last_epoch,
         weight=fields.read_weight("hello.weight", hello.weight) if hello.weight else None,
+        peer=peer,
     )
 
 
@@ -71,12 +81,29 @@ def read_call(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> eve
 
 
 def _read_demand(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> events.Event:
+    cost_bytes = _demand_cost(call.set_demand)
+    if cost_bytes > limits.DEMAND_BYTES_MAX:
+        raise InvalidFieldError(
+            f"set_demand: expected at most {limits.DEMAND_BYTES_MAX} bytes in memory, got {cost_bytes}: want fewer "
+            "classes, or fewer values in their constraints"
+        )
     return events.DemandSet(
         session=session,
         request_id=call.request_id,
         version=call.set_demand.version,
         classes=convert.read_classes("set_demand.classes", call.set_demand.classes, kinds),
+        cost_bytes=cost_bytes,
     )
+
+
+def _demand_cost(demand: pb.SetDemand) -> int:
+    """What a demand takes in memory, in bytes: by the number of its parts, and their text."""
+    parts = 0
+    for wanted in demand.classes:
+        parts += len(wanted.waiting_task_ids) + sum(
+            [_CONSTRAINT_PARTS + len(constraint.values) for constraint in wanted.constraints]
+        )
+    return _CLASS_BYTES * len(demand.classes) + _PART_BYTES * parts + demand.ByteSize()
 
 
 def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> events.Event:

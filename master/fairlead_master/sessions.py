@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import Message as ProtobufMessage
@@ -90,6 +91,11 @@ class Outbox(Generic[Message]):
         self._bytes -= BATCH_BYTES_MAX - room
         self._writing_since = time.monotonic()
         return batch
+
+
+def host_of(peer: str) -> str:
+    """The address of the host of a peer, without its port: of ``ipv4:192.0.2.1:40210`` as grpc says, ``192.0.2.1``."""
+    return unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]") or peer
 
 
 async def converse(

@@ -29,6 +29,10 @@ COMMAND_BYTES_MAX: Final = 128 * 1024
 
 ENVIRONMENT_BYTES_MAX: Final = 512 * 1024
 LABELS_MAX: Final = 64
+DEMAND_BYTES_MAX: Final = 32 * 1024 * 1024
+"""What one demand may take in the master's memory, as it estimates from the message. A thousand classes with all the
+waiting tasks they may name take half of it."""
+
 WAITING_TASKS_MAX: Final = 32
 """Waiting task ids a class may name. They serve listings and explain; all of them would be a second queue."""
 

@@ -174,6 +174,7 @@ class Cluster:
         failover_timeout_ms: int = 0,
         last_epoch: int = 0,
         weight: float | None = None,
+        peer: str = "",
     ) -> list[Action]:
         """Connect a framework in a new session, ``self.session`` after that."""
         self.session += 1
@@ -187,6 +188,7 @@ class Cluster:
                 failover_timeout_ms=failover_timeout_ms,
                 last_epoch=last_epoch,
                 weight=weight,
+                peer=peer,
             )
         )
 
@@ -201,7 +203,9 @@ class Cluster:
         welcome = next(action for action in actions if isinstance(action, WelcomeFramework))
         return self.session, welcome.framework_id
 
-    def demand(self, session: int, *classes: DemandClass, version: int | None = None) -> list[Action]:
+    def demand(
+        self, session: int, *classes: DemandClass, version: int | None = None, cost_bytes: int = 0
+    ) -> list[Action]:
         """Set what a framework wants; the version grows by itself."""
         self.request += 1
         return self.step(
@@ -210,6 +214,7 @@ class Cluster:
                 request_id=self.request,
                 version=self.request if version is None else version,
                 classes=classes,
+                cost_bytes=cost_bytes,
             )
         )
 

@@ -41,6 +41,7 @@ def test_master_flags_become_options(invoke: Invoke, taken: list[Any], tmp_path:
     arguments = [
         "--listen", "127.0.0.1:0", "--state", str(tmp_path), "--policy", "slots:4", "--placement", "pack",
         "--when-head-does-not-fit", "freeze", "--offer-lease", "500ms", "--agent-timeout", "1m", "--recovery-wait", "0",
+        "--failover-timeout-max", "2d",
         "--custom-resource", "licenses", "--custom-resource", "slots", "--log-level", "debug",
     ]  # fmt: skip
 
@@ -54,6 +55,7 @@ def test_master_flags_become_options(invoke: Invoke, taken: list[Any], tmp_path:
         "freeze",
     )
     assert (options.offer_lease_ms, options.agent_timeout_ms, options.recovery_wait_ms) == (500, 60_000, 0)
+    assert options.failover_timeout_max_ms == 2 * 86_400_000
     assert options.custom_resources == ("licenses", "slots")
     assert options.log_level == "debug"
 

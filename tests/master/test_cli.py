@@ -29,6 +29,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
             offer_lease_ms=100,
             agent_timeout_ms=200,
             recovery_wait_ms=0,
+            failover_timeout_max_ms=400,
             custom_resources=("licenses",),
         )
     )
@@ -45,6 +46,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
         200,
         0,
     )
+    assert settings.core.failover_timeout_max_ms == 400
     assert settings.kinds.names[-1] == "licenses"
     assert settings.given == {"policy", "placement", "when_head_does_not_fit"}
 

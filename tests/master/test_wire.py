@@ -1,15 +1,19 @@
 """What a turn has for one peer becomes few messages, in order, and none that is too large."""
 
+import tracemalloc
+
 import pytest
 
 from fairlead_master import agent_wire, framework_wire
-from fairlead_master.core import actions
+from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
+from fairlead_master.sessions import host_of
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskSpec, TaskStatus
-from fairlead_proto.v1 import agent_pb2, framework_pb2
+from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
 
 KINDS = ResourceKinds()
 SESSION = 1
@@ -121,3 +125,50 @@ def test_a_turn_too_large_for_one_batch_becomes_several(monkeypatch: pytest.Monk
     )
     assert [batch.epoch for batch in batches] == [7, 7, 7]
     assert [batch.epoch for batch in events] == [7, 7]
+
+
+def a_demand(classes: int, values: int) -> framework_pb2.FrameworkCall:
+    """Classes each with 20 constraints of so many values of seven letters."""
+    demand = framework_pb2.SetDemand(version=1)
+    for number in range(classes):
+        wanted = demand.classes.add(class_id=f"c{number}", units=1)
+        wanted.unit.cpus_milli = 1000
+        for place in range(20):
+            named = wanted.constraints.add(
+                attribute=f"a{place}", operator=types_pb2.Constraint.OPERATOR_EQUALS
+            )
+            named.values.extend(f"{number:03d}{place:02d}{value:02d}" for value in range(values))
+    return framework_pb2.FrameworkCall(request_id=1, set_demand=demand)
+
+
+def test_what_a_demand_takes_in_memory_is_estimated_from_its_message_and_not_too_low() -> None:
+    call = a_demand(classes=50, values=90)
+    tracemalloc.start()
+    event = framework_wire.read_call(SESSION, call, KINDS)
+    found, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert isinstance(event, events.DemandSet)
+    assert call.ByteSize() < found <= event.cost_bytes < 2 * found
+
+
+def test_a_demand_that_takes_too_much_memory_is_refused_by_name_and_bound() -> None:
+    call = a_demand(classes=500, values=90)
+
+    with pytest.raises(InvalidFieldError) as refusal:
+        framework_wire.read_call(SESSION, call, KINDS)
+
+    assert str(refusal.value).startswith("set_demand: expected at most 33554432 bytes in memory, got ")
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        ("ipv4:192.0.2.1:40210", "192.0.2.1"),
+        ("ipv6:%5B2001:db8::1%5D:40210", "2001:db8::1"),
+        ("unix:/run/master", "unix:/run/master"),
+        ("", ""),
+    ],
+)
+def test_a_host_is_a_peers_address_without_its_port(peer: str, host: str) -> None:
+    assert host_of(peer) == host

@@ -38,6 +38,8 @@ class FrameworkConnected:
     """0: the default."""
     last_epoch: int = 0
     weight: float | None = None
+    peer: str = ""
+    """The host it connects from, as the network says; empty if nobody knows. Bounds per peer are counted by it."""
 
 
 @value
@@ -55,6 +57,8 @@ class DemandSet:
     request_id: int
     version: int
     classes: tuple[DemandClass, ...]
+    cost_bytes: int = 0
+    """What it takes in memory, estimated from its message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Frameworks: who is there, what they want, and when they are over.
 
 A framework that loses its session keeps its tasks until its failover timeout; its demand and its offers go at once,
-because nobody is there to use them, and come back with the demand it sends when it returns.
+because nobody is there to use them, and come back with the demand it sends when it returns. Of frameworks that are away
+without tasks so many are kept and no more (``peers``).
 """
 
 from dataclasses import replace
@@ -44,6 +45,10 @@ def framework_connected(master: Master, event: FrameworkConnected, now_ms: int) 
     else:
         framework = master.frameworks[event.framework_id]
         _leave_session(master, framework, now_ms, superseded=True)
+        master.peers.come_back(framework.peer, framework.framework_id)
+        master.peers.dismiss(framework.peer)
+        master.peers.admit(event.peer)
+        framework.peer = event.peer
     framework.session = event.session
     framework.state = FrameworkState.CONNECTED
     framework.away_until_ms = None
@@ -66,8 +71,10 @@ def _refusal(master: Master, event: FrameworkConnected) -> tuple[ErrorCode, str]
         return ErrorCode.OLD_EPOCH, f"this master has epoch {master.epoch}, you have seen {event.last_epoch}"
     if event.framework_id is None:
         if len(master.frameworks) >= bounds.FRAMEWORKS_MAX:
-            return ErrorCode.LIMIT, f"expected at most {bounds.FRAMEWORKS_MAX} frameworks"
-        return None
+            detail = f"frameworks: expected at most {bounds.FRAMEWORKS_MAX}, got another: tear down those that are over"
+            return ErrorCode.LIMIT, detail
+        refusal = master.peers.frameworks_refusal(event.peer)
+        return (ErrorCode.LIMIT, refusal) if refusal else None
     framework = master.frameworks.get(event.framework_id)
     if framework is None or framework.state is FrameworkState.COMPLETED:
         over = framework is not None or event.framework_id in master.completed_frameworks
@@ -85,15 +92,18 @@ def _refusal(master: Master, event: FrameworkConnected) -> tuple[ErrorCode, str]
 
 def _admit(master: Master, event: FrameworkConnected, now_ms: int) -> Framework:
     master.frameworks_made += 1
+    timeout_ms = event.failover_timeout_ms or master.settings.failover_timeout_ms
     framework = Framework(
         framework_id=FrameworkId(f"f{master.life}-{master.frameworks_made}"),
         name=event.name,
         role=event.role,
         principal=event.principal,
-        failover_timeout_ms=event.failover_timeout_ms or master.settings.failover_timeout_ms,
+        failover_timeout_ms=min(timeout_ms, master.settings.failover_timeout_max_ms),
         registered_ms=now_ms,
+        peer=event.peer,
     )
     master.frameworks[framework.framework_id] = framework
+    master.peers.admit(framework.peer)
     master.allocator.add_framework(framework.framework_id, framework.role)
     master.out.append(
         StoreFramework(
@@ -135,6 +145,7 @@ def _leave_session(master: Master, framework: Framework, now_ms: int, *, superse
         offers.take_back(master, offer, "its framework's session ended")
     framework.demand = {}
     framework.demand_version = 0
+    _set_demand_bytes(master, framework, 0)
     master.allocator.set_demand(framework.framework_id, (), now_ms)
 
 
@@ -147,7 +158,22 @@ def framework_disconnected(master: Master, event: FrameworkDisconnected, now_ms:
     framework.state = FrameworkState.DISCONNECTED
     framework.away_until_ms = now_ms + framework.failover_timeout_ms
     master.frameworks_away[framework.framework_id] = framework
+    master.peers.leave(framework.peer, framework.framework_id)
     master.note("framework", framework.framework_id, framework.state.value)
+    _end_one_too_many(master, framework.peer, now_ms)
+
+
+def _end_one_too_many(master: Master, peer: str, now_ms: int) -> None:
+    """If too many are away, end the one that has been longest and has no tasks, should there be one."""
+    candidates = master.peers.away_too_many(peer, len(master.frameworks_away))
+    if not candidates:
+        return
+    is_anybody_unheard = any(not agent.has_registered for agent in master.agents_away.values())
+    for framework_id in candidates:
+        framework = master.frameworks[framework_id]
+        if not framework.tasks and not (framework.is_remembered and is_anybody_unheard):
+            remove(master, framework, now_ms)
+            return
 
 
 def end_overdue(master: Master, now_ms: int) -> None:
@@ -163,6 +189,8 @@ def remove(master: Master, framework: Framework, now_ms: int) -> int:
     Its account stays until the last of them has ended, because what they hold is held.
     """
     _leave_session(master, framework, now_ms, superseded=False)
+    master.peers.come_back(framework.peer, framework.framework_id)
+    master.peers.dismiss(framework.peer)
     framework.state = FrameworkState.COMPLETED
     master.frameworks_away.pop(framework.framework_id, None)
     live = list(framework.tasks.values())
@@ -201,7 +229,12 @@ def demand_set(master: Master, event: DemandSet, now_ms: int) -> None:
         )
         if infeasible:
             code, detail = CallCode.INFEASIBLE, infeasible[0].detail
+        elif refusal := master.peers.demand_refusal(
+            framework.peer, event.cost_bytes - framework.demand_bytes
+        ):
+            code, detail = CallCode.LIMIT, refusal
         else:
+            _set_demand_bytes(master, framework, event.cost_bytes)
             framework.demand_version = event.version
             framework.demand = {demand.class_id: demand for demand in classes}
             framework.demand_since_ms = now_ms
@@ -217,6 +250,11 @@ def demand_set(master: Master, event: DemandSet, now_ms: int) -> None:
             infeasible=infeasible,
         )
     )
+
+
+def _set_demand_bytes(master: Master, framework: Framework, cost_bytes: int) -> None:
+    master.peers.change_demand(framework.peer, cost_bytes - framework.demand_bytes)
+    framework.demand_bytes = cost_bytes
 
 
 def _in_quanta(master: Master, demand: DemandClass) -> DemandClass:

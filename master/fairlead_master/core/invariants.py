@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.state import Agent, AgentState, Framework, FrameworkState, Master
+from fairlead_proto.ids import FrameworkId
 from fairlead_proto.resources import add, scale, subtract, sum_vectors
 from fairlead_proto.task_state import TaskState, is_terminal
 
@@ -27,6 +28,7 @@ def check(master: Master) -> None:
     """
     assert not master.out, f"{len(master.out)} actions are left over from a step"
     _check_framework_sessions(master)
+    _check_peers(master)
     _check_agent_sessions(master)
     _check_offers(master)
     _check_tasks(master)
@@ -70,6 +72,21 @@ def _check_framework_sessions(master: Master) -> None:
     for identity, framework in master.completed_frameworks.items():
         assert not framework.tasks, f"framework {identity} is over and has live tasks"
         assert not framework.offers, f"framework {identity} is over and has offers"
+
+
+def _check_peers(master: Master) -> None:
+    expected: dict[str, tuple[int, int, list[FrameworkId]]] = {}
+    for framework_id, framework in sorted(master.frameworks.items()):
+        if framework.state is not FrameworkState.COMPLETED:
+            count, demand_bytes, away = expected.get(framework.peer, (0, 0, []))
+            away = [*away, framework_id] if framework_id in master.frameworks_away else away
+            expected[framework.peer] = (count + 1, demand_bytes + framework.demand_bytes, away)
+    found = master.peers.counts()
+    assert found == expected, f"hosts are counted as {found}, their frameworks make {expected}"
+    demand_bytes = sum(framework.demand_bytes for framework in master.frameworks.values())
+    assert master.peers.demand_bytes == demand_bytes, (
+        f"{master.peers.demand_bytes} bytes of demands are counted, frameworks have {demand_bytes}"
+    )
 
 
 def _check_listed(what: str, part: Mapping[_Id, object], whole: Mapping[_Id, object]) -> None:

@@ -106,15 +106,19 @@ def _recover(master: Master, remembered: Remembered, now_ms: int) -> None:
         master.weights[role] = weight
         master.allocator.set_weight(role, weight)
     for stored in remembered.frameworks:
+        timeout_ms = min(stored.failover_timeout_ms, master.settings.failover_timeout_max_ms)
         framework = Framework(
             framework_id=stored.framework_id,
             name=stored.name,
             role=stored.role,
             principal=stored.principal,
-            failover_timeout_ms=stored.failover_timeout_ms,
+            failover_timeout_ms=timeout_ms,
             registered_ms=now_ms,
-            away_until_ms=now_ms + stored.failover_timeout_ms,
+            away_until_ms=now_ms + timeout_ms,
+            is_remembered=True,
         )
+        master.peers.admit(framework.peer)
+        master.peers.leave(framework.peer, framework.framework_id)
         master.frameworks[stored.framework_id] = framework
         master.frameworks_away[stored.framework_id] = framework
         master.allocator.add_framework(stored.framework_id, stored.role)

@@ -16,6 +16,20 @@ CHANGES_KEPT: Final = 50_000
 """Changes a watcher may lag behind before it is told to list again: some seconds at full speed."""
 
 FRAMEWORKS_MAX: Final = 100_000
+FRAMEWORKS_PER_PEER_MAX: Final = 10_000
+"""Frameworks of one host, connected or away: more than anybody runs from a host, and a tenth of all there may be."""
+
+FRAMEWORKS_AWAY_MAX: Final = 10_000
+FRAMEWORKS_AWAY_PER_PEER_MAX: Final = 1_000
+"""Disconnected frameworks of one host that are kept; beyond that one without tasks is ended for each that leaves. It loses
+its id and nothing else. Those with tasks are kept: their number is bounded by what the tasks hold."""
+
+DEMANDS_BYTES_MAX: Final = 2 * 2**30
+"""Memory for the demands of all frameworks, as ``framework_wire`` estimates it: some 130,000 classes."""
+
+DEMANDS_BYTES_PER_PEER_MAX: Final = DEMANDS_BYTES_MAX // 4
+"""For those of one host: 32,000 classes, and three hosts cannot use up what there is."""
+
 BUSY_GRANTS: Final = 25
 """Units granted within 100 ms that make a cluster busy: more than anyone gets who waits for one task after another,
 which takes some 6 ms each."""
@@ -66,6 +80,9 @@ class CoreSettings:
     failover_timeout_ms: int = 3600 * 1000
     """Default time for which tasks outlive their framework's session. Mesos's default of 0 killed everything at the
     first hiccup, which is what its users regretted most."""
+    failover_timeout_max_ms: int = 7 * 24 * 3600 * 1000
+    """The longest a framework may wish for; a longer wish is shortened, and its Welcome says so. A week spans a holiday;
+    for as long a framework that never returns holds what its tasks hold."""
     recovery_wait_ms: int = 10_000
     """After a restart, how long offers are held back for agents known from before, so that what their tasks hold
     counts before anything is handed out. Agents reconnect within a second or two."""

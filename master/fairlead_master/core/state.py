@@ -15,6 +15,7 @@ from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import Action
+from fairlead_master.core.peers import Peers
 from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.pace import Pace
@@ -122,6 +123,12 @@ class Framework:
     demand_version: int = 0
     demand: dict[ClassId, DemandClass] = field(default_factory=dict)
     demand_since_ms: int = 0
+    demand_bytes: int = 0
+    """What ``demand`` takes in memory, estimated."""
+    peer: str = ""
+    """The host it last connected from; empty if nobody knows."""
+    is_remembered: bool = False
+    """From before this master's start: agents that are not back may have tasks of it."""
     tasks: dict[TaskId, Task] = field(default_factory=dict)
     """Those that are not over."""
     used: Vector = ()
@@ -208,6 +215,8 @@ class Master:
     agents_away: dict[AgentId, Agent] = field(default_factory=dict)
     """Disconnected, recovering and unreachable ones."""
     weights: dict[Role, Weight] = field(default_factory=dict)
+    peers: Peers = field(default_factory=Peers)
+    """What frameworks make the master keep, by the host they connect from."""
 
     offers: dict[OfferId, Offer] = field(default_factory=dict)
     """In the order they were made, so the first one expires first."""

@@ -270,7 +270,8 @@ def test_no_more_frameworks_are_admitted_than_the_bound() -> None:
         FrameworkConnected(session=9, framework_id=None, name="late", role=Role("default")), cluster.now_ms
     )
 
-    assert refused == [ended(9, ErrorCode.LIMIT, "expected at most 100000 frameworks")]
+    detail = "frameworks: expected at most 100000, got another: tear down those that are over"
+    assert refused == [ended(9, ErrorCode.LIMIT, detail)]
 
 
 def test_ids_carry_the_epoch_in_short() -> None:
