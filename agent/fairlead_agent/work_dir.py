@@ -1,12 +1,14 @@
 """The directory an agent owns: its lock, its journal, the sandboxes of its tasks.
 
 Two agents in one directory would adopt and report the same tasks, so the first one locks it for as long as it lives.
+What tasks print and leave is for the agent's user alone, so all that is made here is closed to others.
 """
 
 import contextlib
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
@@ -35,8 +37,10 @@ class WorkDir:
         """
         path = path.absolute()
         try:
-            path.mkdir(parents=True, exist_ok=True, mode=0o755)
-            (path / "sandboxes").mkdir(exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _close_to_others(path)
+            (path / "sandboxes").mkdir(exist_ok=True, mode=0o700)
+            (path / "sandboxes").chmod(0o700)
             lock = os.open(path / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise WorkDirUnusable(
@@ -106,6 +110,15 @@ class WorkDir:
         """Give up the lock."""
         with contextlib.suppress(OSError):
             os.close(self._lock)
+
+
+def _close_to_others(path: Path) -> None:
+    """Take a work directory from other users, if it is nothing but that: one an operator made, or an older agent."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    is_ours_alone = (path / "agent.lock").exists() or not any(path.iterdir())
+    if mode != 0o700 and is_ours_alone and not mode & stat.S_ISVTX:
+        with contextlib.suppress(PermissionError):  # somebody else's; what is made in it is closed anyway
+            path.chmod(0o700)
 
 
 def _remove_tree(path: Path) -> None:

@@ -47,7 +47,7 @@ class ChildProcess:
         if self.is_alive:
             return
         self._close_stdin()
-        with self.log.open("ab") as log:
+        with open(self.log, "ab", opener=_open_privately) as log:
             self._process = subprocess.Popen(  # it lives longer than this block, by design
                 [sys.executable, "-m", "fairlead_cli.main", *self.arguments],
                 # It ends when this pipe does, so that even a SIGKILL of ours leaves no process behind.
@@ -110,3 +110,8 @@ class ChildProcess:
     def _close_stdin(self) -> None:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
+
+
+def _open_privately(path: str, flags: int) -> int:
+    """Make a missing file one that other users cannot read: logs name tasks and their commands."""
+    return os.open(path, flags, 0o600)

@@ -249,7 +249,9 @@ class LocalCluster:
         if self._given_directory is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="fairlead-")).resolve()
         self.directory = (self._given_directory or self._temporary or Path()).resolve()
-        (self.directory / "logs").mkdir(parents=True, exist_ok=True)
+        # Only what is missing is made private: a directory that was there before may be shared on purpose.
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.directory / "logs").mkdir(exist_ok=True, mode=0o700)
 
     def _start_processes(self) -> None:
         port = self._port or _free_port()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -89,6 +90,23 @@ async def test_task_runs_and_its_end_is_reported(tmp_path: Path) -> None:
     assert master.last("t2").reason is Reason.EXITED
     assert master.last("t3").reason is Reason.COMMAND_NOT_FOUND
     assert master.states("t3") == ["FAILED"]
+
+
+async def test_nothing_an_agent_makes_can_be_read_by_other_users(tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        async with FakeMaster() as master, an_agent(master, tmp_path / "work"):
+            master.launch(a_script("t1", "head -c 25000000 /dev/zero; echo told >&2; exec sleep 1000"))
+            await master.ask("t1", "stderr", length=5, wait_ms=30_000)
+            made = {path: path.lstat() for path in [tmp_path / "work", *(tmp_path / "work").rglob("*")]}
+    finally:
+        os.umask(umask)
+
+    names = {path.name for path in made}
+    assert {"checkpoint", "agent.lock", "sandboxes", "f1", "t1", "stdout", "stdout.1", "stderr"} <= names
+    assert {".stdout.offset", "executor", "socket", "journal", "lock", "log"} <= names
+    modes = {path: stat.filemode(status.st_mode)[1:] for path, status in made.items()}
+    assert {path: mode for path, mode in modes.items() if mode not in ("rw-------", "rwx------")} == {}
 
 
 async def test_registration_tells_what_the_agent_has(tmp_path: Path) -> None:

@@ -31,6 +31,36 @@ def test_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         WorkDir.open(tmp_path / "file" / "work")
 
 
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+def test_directories_of_an_older_agent_are_closed_to_others(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "sandboxes").mkdir(parents=True)
+    (work / "agent.lock").touch()
+    for path in (work, work / "sandboxes"):
+        path.chmod(0o755)
+
+    WorkDir.open(work).close()
+
+    assert [mode_of(path) for path in (work, work / "sandboxes")] == [0o700, 0o700]
+
+
+def test_directory_that_has_other_things_in_it_keeps_its_mode(tmp_path: Path) -> None:
+    """It may be somebody's home; what the agent makes in it is closed all the same."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "notes").touch()
+
+    WorkDir.open(tmp_path).close()
+
+    assert mode_of(tmp_path) == 0o755
+    assert mode_of(tmp_path / "sandboxes") == 0o700
+    tmp_path.chmod(0o1777)
+    WorkDir.open(tmp_path).close()
+    assert mode_of(tmp_path) == 0o1777
+
+
 def test_sandboxes_are_found_and_empty_frameworks_tidied(tmp_path: Path) -> None:
     work_dir = WorkDir.open(tmp_path)
     for key in (a_key("t2", "f1"), a_key("t1", "f1"), a_key("t1", "f2")):

@@ -285,6 +285,7 @@ def test_detached_run_finishes_on_its_own(invoke: Invoke, tmp_path: Path) -> Non
     answer = json.loads(outcome.out)
     log = Path(answer["log"])
     eventually(lambda: "over: 1 task\n" in log.read_text())
+    assert [path.stat().st_mode & 0o777 for path in (log.parent, log)] == [0o700, 0o600]
     (task,) = listing(invoke, "tasks", "--framework", answer["framework_id"])
     assert task["state"] == "FINISHED"
     assert invoke("logs", task["id"]).out == "from afar\n"

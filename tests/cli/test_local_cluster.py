@@ -72,6 +72,20 @@ def test_process_that_dies_at_its_start_is_shown_with_its_last_words(tmp_path: P
     assert not any(process.is_alive for process in cluster.processes)
 
 
+def test_directory_that_up_makes_and_its_logs_are_closed_to_others(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    umask = os.umask(0)
+    try:
+        with pytest.raises(Failed):
+            LocalCluster(agents=1, policy="luck", directory=state).start()
+    finally:
+        os.umask(umask)
+
+    logs = state / "logs"
+    modes = {path: path.stat().st_mode & 0o777 for path in (state, logs, *logs.iterdir())}
+    assert modes == {state: 0o700, logs: 0o700, logs / "master.log": 0o600, logs / "agent-1.log": 0o600}
+
+
 def test_stop_of_what_was_never_started_touches_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ class ExecutorClient:
         paths = ExecutorPaths(str(work_dir))
         try:
             Path(paths.directory).mkdir(parents=True, exist_ok=True, mode=0o700)
+            Path(paths.directory).chmod(0o700)
             async with asyncio.timeout(timeout_s):
                 link, hello = await _reach(paths, options or ExecutorOptions())
         except TimeoutError:

@@ -129,7 +129,7 @@ class Journal:
         entries += [to_wire(end) for end in self.ended.values()]
         path = f"{self._path}.new"
         data = encode_line(entries)
-        with open(path, "wb") as file:
+        with open(path, "wb", opener=_open_privately) as file:
             file.write(data)
         os.rename(path, self._path)
         self.close()
@@ -141,3 +141,7 @@ class Journal:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _open_privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -192,9 +192,10 @@ def find_program(name: str, path: str) -> str:
 def _make_sandbox(path: str) -> None:
     try:
         try:
-            os.mkdir(path, 0o755)
+            os.mkdir(path, 0o700)
         except FileNotFoundError:
-            os.makedirs(path, 0o755, exist_ok=True)
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            os.mkdir(path, 0o700)
         except FileExistsError:
             if not os.path.isdir(path):
                 raise

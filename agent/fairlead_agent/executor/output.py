@@ -108,7 +108,7 @@ class CappedLog:
 def _opened(path: str) -> int:
     """Open an empty file, and neither a link nor a pipe that the task has put in its place."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    return os.open(path, flags, 0o644)
+    return os.open(path, flags, 0o600)
 
 
 class OutputStream:
