@@ -1,13 +1,15 @@
 """Conditions on an agent's attributes, as people write them.
 
 Five forms: ``rack=a|b`` (one of these), ``rack!=a`` (absent or another), ``rack~a[0-9]+`` (matches in full), ``ssd``
-(is there), ``!ssd`` (is not there).
+(is there), ``!ssd`` (is not there). Patterns are RE2's: no look-around, no references to groups.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Final
 
+from fairlead_proto.limits import PATTERN_LENGTH_MAX
+from fairlead_proto.patterns import fault_in
 from fairlead_proto.tasks import Constraint, Operator
 
 _FORM: Final = re.compile(
@@ -20,7 +22,7 @@ def parse_constraint(text: str) -> Constraint:
     """The constraint written as one of the five forms.
 
     Raises:
-        ValueError: of none of the forms, without a value, or with a pattern that is no regular expression.
+        ValueError: of none of the forms, without a value, or with a pattern that no master takes.
     """
     match = _FORM.fullmatch(text.strip())
     if match is None or (match["absent"] and match["sign"]):
@@ -37,10 +39,12 @@ def parse_constraint(text: str) -> Constraint:
 
 
 def _check_pattern(text: str, pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"constraint: expected a regular expression ({error}), got {text!r}") from None
+    if len(pattern) > PATTERN_LENGTH_MAX:
+        raise ValueError(
+            f"constraint: expected a pattern of at most {PATTERN_LENGTH_MAX} characters, got {len(pattern)}"
+        )
+    if fault := fault_in(pattern):
+        raise ValueError(f"constraint: expected {fault}, got {text!r}")
 
 
 def parse_constraints(constraints: Iterable[Constraint | str]) -> tuple[Constraint, ...]:

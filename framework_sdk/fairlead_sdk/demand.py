@@ -4,11 +4,12 @@ Tasks with the same amounts and the same constraints are one class, so that a sw
 one line on the wire and one decision at a time in the master.
 """
 
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Final
 
-from fairlead_proto.limits import CLASSES_MAX, QUANTITY_MAX, UNITS_MAX, WAITING_TASKS_MAX
-from fairlead_proto.tasks import Constraint
+from fairlead_proto.limits import CLASSES_MAX, PATTERNS_MAX, QUANTITY_MAX, UNITS_MAX, WAITING_TASKS_MAX
+from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import Demand, Launch
 from fairlead_sdk.matching import launchable_count
@@ -96,9 +97,9 @@ class DemandBook:
         return [group.class_id for group in self._classes.values() if group.count and not group.suspended]
 
     def classes(self) -> tuple[Demand, ...]:
-        """The demand to announce now; classes beyond the master's bound wait for earlier ones to empty."""
+        """The demand to announce now; classes beyond the master's bounds wait for earlier ones to empty."""
         wanted = (group for group in self._classes.values() if group.count and not group.suspended)
-        return tuple(map(_announce, islice(wanted, CLASSES_MAX)))
+        return tuple(map(_announce, islice(_within_patterns(wanted), CLASSES_MAX)))
 
     def _class_of(self, task: Task) -> _Class:
         key = (task.demand, task.conditions)
@@ -117,6 +118,16 @@ class DemandBook:
         for group in empty:
             del self._classes[group.class_id]
             del self._ids[group.unit, group.constraints]
+
+
+def _within_patterns(groups: Iterable[_Class]) -> Iterator[_Class]:
+    """The classes, in order, that bring no more different patterns than a master takes in one demand."""
+    known: set[str] = set()
+    for group in groups:
+        own = {c.values[0] for c in group.constraints if c.operator is Operator.MATCHES}
+        if len(known | own) <= PATTERNS_MAX:
+            known |= own
+            yield group
 
 
 def _announce(group: _Class) -> Demand:

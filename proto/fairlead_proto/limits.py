@@ -22,6 +22,10 @@ CONSTRAINT_VALUES_MAX: Final = 100
 PATTERN_LENGTH_MAX: Final = 256
 """Of a regular expression in a constraint: it runs on the master."""
 
+PATTERNS_MAX: Final = 32
+"""Different regular expressions in one demand. Each is matched with every agent once, within the event that brings it:
+an ordinary one costs some microseconds, the worst that ``patterns`` lets pass some two milliseconds."""
+
 ATTRIBUTES_MAX: Final = 100
 TASKS_PER_ACCEPT_MAX: Final = 10_000
 COMMAND_BYTES_MAX: Final = 128 * 1024

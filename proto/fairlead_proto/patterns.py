@@ -1,66 +1,62 @@
-"""Regular expressions that strangers may have a master match: those that cannot run away.
+"""Regular expressions that strangers may have a master match: in time linear in the value, whatever the pattern.
 
-Python's matcher tries every way to share a text out among repetitions. Repetitions of groups can make that exponential
-in the text's length, and each further repetition adds a power. So groups may not be repeated, and few repetitions are
-allowed: with two of them a value of 256 characters costs at most some ten thousand steps.
+They are RE2's, which follows all ways through a pattern at once where Python's matcher tries one after another. What that
+cannot do, look-around and references to groups, is no part of its syntax. ``docs/adr`` has what it costs.
 """
 
-import re
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
-REPETITIONS_MAX: Final = 2
-"""Of ``*``, ``+`` and ``{m,n}`` in one pattern: enough for ``.*-gpu-.*``."""
+PATTERNS_KEPT: Final = 1_000
+"""Compiled patterns. Frameworks bring them, so there must be a bound; one costs a few KiB, at most ``_MEMORY_BYTES_MAX``."""
 
-_REPEATS: Final = "*+{"
+VERDICTS_KEPT: Final = 2**17
+"""Values whose match with a pattern is remembered: the 32 patterns of a framework over 4,096 agents. A look at what is
+remembered costs a twentieth of a match; full, they take some 20 MiB."""
+
+_MEMORY_BYTES_MAX: Final = 64 * 1024
+"""Of one pattern's automaton, states met while matching included; RE2 refuses what does not fit and forgets states when
+it is full. Bounds the time to compile one: what is refused costs at most some ten milliseconds."""
+
+_PROGRAM_SIZE_MAX: Final = 1_000
+"""Steps that RE2 makes of a pattern, each of which a byte of the value may cost once. ``.*-gpu-.*`` has 25 and ``.{1,63}``
+567; nested repetitions such as ``((a{1,10}){1,10}){1,10}`` have thousands, ``\\pL``, a letter of any script, 1,200."""
 
 
 def fault_in(pattern: str) -> str:
-    """What is wrong with a pattern, empty if nothing is: it must compile and must not be able to run away."""
+    """What was expected of a pattern that cannot be used, empty if it can."""
+    # Lazily, here and below: who matches no pattern, as an agent does not, need not load it.
+    from re2 import error as PatternError  # noqa: N812 - it is a class
+
     try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"a regular expression ({error})"
-    repetitions = 0
-    before = ""
-    for character in _outside_classes(pattern):
-        if character in _REPEATS:
-            repetitions += 1
-            if before == ")":
-                return "no repetition of a group"
-        if before == "\\" and character.isdigit():
-            return "no reference to a group"
-        before = character
-    if repetitions > REPETITIONS_MAX:
-        return f"at most {REPETITIONS_MAX} repetitions (* + or {{}})"
+        program = _compiled(pattern)
+    except PatternError as error:
+        return f"a regular expression of RE2, without look-around and references to groups ({_words(error)})"
+    except UnicodeEncodeError:
+        return "a pattern that has an encoding in UTF-8"
+    if program.programsize > _PROGRAM_SIZE_MAX:
+        return f"a smaller pattern: at most {_PROGRAM_SIZE_MAX} steps, not {program.programsize}"
     return ""
 
 
-def _outside_classes(pattern: str) -> list[str]:
-    """The pattern's characters, an escaped one as a backslash and itself if a digit, a class ``[...]`` as one dot."""
-    characters = []
-    place = 0
-    while place < len(pattern):
-        character = pattern[place]
-        if character == "\\":
-            escaped = pattern[place + 1]
-            characters += ["\\", escaped] if escaped.isdigit() else ["."]
-            place += 2
-        elif character == "[":
-            characters.append(".")
-            place = _end_of_class(pattern, place) + 1
-        else:
-            characters.append(character)
-            place += 1
-    return characters
+@lru_cache(maxsize=VERDICTS_KEPT)
+def matches(pattern: str, value: str) -> bool:
+    """Whether the whole value matches a pattern that has no fault."""
+    return _compiled(pattern).fullmatch(value) is not None
 
 
-def _end_of_class(pattern: str, start: int) -> int:
-    """Where the class that begins at ``start`` ends. A closing bracket that comes first in it is one of its members."""
-    place = start + 1
-    if pattern[place] == "^":
-        place += 1
-    if pattern[place] == "]":
-        place += 1
-    while pattern[place] != "]":
-        place += 2 if pattern[place] == "\\" else 1
-    return place
+@lru_cache(maxsize=PATTERNS_KEPT)
+def _compiled(pattern: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.max_mem = _MEMORY_BYTES_MAX
+    options.never_capture = True  # Nobody asks what a group matched, and finding out costs a second pass.
+    options.log_errors = False  # They would go to standard error, past the log.
+    return re2.compile(pattern, options)
+
+
+def _words(error: Exception) -> str:
+    """What RE2 says, which its binding gives as bytes."""
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -4,14 +4,13 @@ The border (``convert``) makes them from messages after checking every field, so
 bounds in ``limits``. Amounts are vectors in the order of the cluster's ``ResourceKinds``.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, unique
-from functools import lru_cache
 from typing import Final
 
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.patterns import matches
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.value import value
@@ -19,9 +18,6 @@ from fairlead_proto.value import value
 TASK_MEM_DEFAULT: Final = "512MiB"
 """Memory of a task that does not say, be it the shell's or a program's. An interpreter with its numeric libraries fits;
 with an eighth of that the import of such a library can end the task."""
-
-PATTERNS_KEPT: Final = 1_000
-"""Compiled patterns of constraints. Frameworks bring them, so there must be a bound; one costs some KiB."""
 
 
 @unique
@@ -56,7 +52,7 @@ class Constraint:
             case Operator.NOT_EXISTS:
                 return value is None
             case Operator.MATCHES:
-                return value is not None and _pattern(self.values[0]).fullmatch(value) is not None
+                return value is not None and matches(self.values[0], value)
 
     def __str__(self) -> str:
         words = {Operator.EQUALS: "=", Operator.NOT_EQUALS: "!=", Operator.MATCHES: "~"}
@@ -65,11 +61,6 @@ class Constraint:
         if self.operator is Operator.NOT_EXISTS:
             return f"!{self.attribute}"
         return f"{self.attribute}{words[self.operator]}{'|'.join(self.values)}"
-
-
-@lru_cache(maxsize=PATTERNS_KEPT)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
 
 
 @value

@@ -212,6 +212,27 @@ def test_a_class_with_a_bad_field_is_refused_by_name(changes: dict[str, object],
     assert str(refusal.value).startswith(complaint)
 
 
+def test_too_many_different_patterns_are_refused_before_one_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def note(pattern: str) -> str:
+        asked.append(pattern)
+        return ""
+
+    monkeypatch.setattr(convert, "fault_in", note)
+    most = [a_class(class_id=f"c{n}", constraints=[a_constraint("rack", MATCHES, f"r{n % 32}")]) for n in range(100)]  # fmt: skip
+    another = a_class(class_id="one more", constraints=[a_constraint("rack", MATCHES, "r32")])
+
+    convert.read_classes("classes", most, KINDS)
+    assert asked
+    asked.clear()
+    with pytest.raises(InvalidFieldError, match=r"classes\.constraints: expected at most 32 different patterns, got 33"):  # fmt: skip
+        convert.read_classes("classes", [*most, another], KINDS)
+    assert not asked
+
+
 def test_too_many_classes_are_refused() -> None:
     with pytest.raises(InvalidFieldError, match="classes: expected at most 1000 classes, got 1001"):
         convert.read_classes("classes", [a_class()] * (limits.CLASSES_MAX + 1), KINDS)

@@ -1,6 +1,6 @@
 """Waiting tasks as demand classes, and what goes on an offer."""
 
-from fairlead_proto.limits import CLASSES_MAX, MESSAGE_BYTES_MAX
+from fairlead_proto.limits import CLASSES_MAX, MESSAGE_BYTES_MAX, PATTERNS_MAX
 from fairlead_sdk import Amounts, Offer, Task, fitting_tasks
 from fairlead_sdk.calls import Launch
 from fairlead_sdk.demand import DemandBook
@@ -111,6 +111,19 @@ def test_no_more_classes_are_announced_than_a_master_takes() -> None:
         book.add(f"t{number}", a_task(cpus=number + 1))
 
     assert len(book.classes()) == CLASSES_MAX
+
+
+def test_no_more_patterns_are_announced_than_a_master_takes() -> None:
+    book = DemandBook()
+    for number in range(PATTERNS_MAX + 5):
+        book.add(f"t{number}", a_task(constraints=[f"rack~r{number}"]))
+        book.add(f"u{number}", a_task(constraints=[f"rack~r{number}", "ssd"]))
+    book.add("plain", a_task())
+
+    announced = book.classes()
+
+    assert len(announced) == 2 * PATTERNS_MAX + 1
+    assert announced[-1].waiting_task_ids == ("plain",)
 
 
 def test_units_are_capped_where_the_sum_would_leave_the_range_of_amounts() -> None:

@@ -12,7 +12,9 @@ from fairlead_master.core import events, settings
 from fairlead_master.core.events import Ticked
 from fairlead_master.core.state import Master
 from fairlead_proto.ids import FrameworkId, OfferId, TaskId
+from fairlead_proto.patterns import matches
 from fairlead_proto.task_state import TaskState
+from fairlead_proto.tasks import Constraint, Operator
 from tests.builders.master import Cluster, a_class, a_spec, a_status, resources
 
 F = FrameworkId("f1-1")
@@ -160,3 +162,21 @@ def test_the_same_events_give_the_same_actions_under_any_hash_seed() -> None:
     }
 
     assert told == {a_history()} == {a_history()}
+
+
+def test_one_event_matches_each_pattern_with_each_agent_once_however_many_classes_share_it() -> None:
+    cluster = Cluster()
+    for number in range(40):
+        cluster.agent(attributes={"rack": f"rack{number}"})
+    session, _ = cluster.new_framework()
+    matches.cache_clear()
+
+    classes = [
+        a_class(f"c{number}", constraints=[Constraint("rack", Operator.MATCHES, (f"rack{number % 32}x*",))])
+        for number in range(320)
+    ]
+    cluster.demand(session, *classes)
+    cluster.offers()
+
+    assert matches.cache_info().hits > 0
+    assert matches.cache_info().misses <= 32 * 40
