@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from fairlead_master.allocation import turns
 from fairlead_master.allocation.api import AllocationSettings, Weight
 from fairlead_master.allocation.measured import FINENESS, UseEstimate
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
@@ -69,6 +70,12 @@ class Reference:
         self.weights: dict[Role, Weight] = {}
         self.held: list[Held] = []
         self.estimates: dict[FrameworkId, UseEstimate] = {}
+        self.places: list[AgentId] = []
+        """Agents in the order in which they were added, or were there when the settings changed; those that left included."""
+        self.decisions = 0
+        """Since the settings changed."""
+        self.last: AgentId | None = None
+        """Who got a unit last, of these."""
         self.begun = 0
 
     # What is, computed from the facts.
@@ -285,6 +292,32 @@ class Reference:
         ]
 
     def best(self, unit: Vector, candidates: list[ReferenceAgent]) -> AgentId:
+        name, _, seed = self.settings.placement.partition(":")
+        if name == "random" or (name == "align" and self.slots is not None):
+            return self.drawn(int(seed or 0), [agent.agent_id for agent in candidates])
+        if name == "heartbeat":
+            return self.next_in_turn(int(seed or 0), [agent.agent_id for agent in candidates])
+        if name == "least-loaded":
+            return min(candidates, key=self.load).agent_id
+        return self.best_by_score(unit, candidates)
+
+    def drawn(self, seed: int, candidates: list[AgentId]) -> AgentId:
+        for number in range(turns.TRIES):
+            tried = self.places[turns.mix(seed, self.decisions, -2 - number) % len(self.places)]
+            if tried in candidates:
+                return tried
+        return min(candidates, key=lambda each: turns.mix(seed, self.decisions, self.places.index(each)))
+
+    def next_in_turn(self, seed: int, candidates: list[AgentId]) -> AgentId:
+        ring = sorted(self.places, key=lambda each: turns.mix(seed, 0, self.places.index(each)))
+        start = ring.index(self.last) + 1 if self.last in ring else 0
+        return next(each for each in ring[start:] + ring[:start] if each in candidates)
+
+    def load(self, agent: ReferenceAgent) -> int:
+        parts = zip(self.free(agent.agent_id), agent.total, strict=True)
+        return max([(total - free) * 10**9 // total for free, total in parts if total], default=0)
+
+    def best_by_score(self, unit: Vector, candidates: list[ReferenceAgent]) -> AgentId:
         if self.slots is None:
             need = unit
             sizes = [agent.total for agent in self.agents.values()]
@@ -342,6 +375,14 @@ class Reference:
         for framework in self.frameworks.values():
             framework.declined = {key: until for key, until in framework.declined.items() if until > now_ms}
 
+    def add_agent(self, agent: ReferenceAgent) -> None:
+        self.agents[agent.agent_id] = agent
+        self.places.append(agent.agent_id)
+
+    def configure(self, settings: AllocationSettings) -> None:
+        self.settings = settings
+        self.places, self.decisions, self.last = list(self.agents), 0, None
+
     def add_framework(self, framework_id: FrameworkId, role: Role) -> None:
         for name in reversed(ancestors(role)):
             above = name.rpartition("/")[0]
@@ -377,6 +418,8 @@ class Reference:
         framework_id, class_id, agent_id = step
         wanted = next(w for w in self.frameworks[framework_id].classes if w.class_id == class_id)
         self.held.append(Held(framework_id, agent_id, class_id, wanted.unit, 1))
+        self.decisions += 1
+        self.last = agent_id
 
     def merge(self, framework_id: FrameworkId, class_id: ClassId, agent_id: AgentId, units: int) -> Held:
         """Turn single granted units into the offer the allocator's grant says they are."""

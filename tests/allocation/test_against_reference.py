@@ -36,6 +36,7 @@ WEIGHTS = [Weight(), Weight(2.0), Weight(0.5), Weight(1.0, {0: 4.0}), Weight(3.0
 POLICIES = ["drf", "asset", "max-min", "max-min:mem", "slots:1", "slots:3", "fifo"]
 ROLES = [Role(name) for name in ("r1", "r2", "r3", "r1/a", "r1/b", "r2/c", "r1/a/x", "r1/a/y")]
 CLASS_IDS = [ClassId("x"), ClassId("y"), ClassId("z")]
+PLACEMENTS = ["align", "pack", "spread", "least-loaded", "random", "random:7", "heartbeat", "heartbeat:7"]
 NEVER_MS = 10**9
 
 index = st.integers(0, 50)
@@ -89,7 +90,7 @@ class AllocatorHistory(RuleBasedStateMachine):
         agent = ReferenceAgent(
             AgentId(f"a{self.count}"), TOTALS[total % len(TOTALS)], ATTRIBUTES[attributes % len(ATTRIBUTES)]
         )
-        self.reference.agents[agent.agent_id] = agent
+        self.reference.add_agent(agent)
         self.allocator.add_agent(agent.agent_id, agent.total, agent.attributes)
         self._activate(agent, active)
 
@@ -235,14 +236,14 @@ class AllocatorHistory(RuleBasedStateMachine):
     @rule(
         policy=st.sampled_from(POLICIES),
         demand=st.sampled_from(DEMANDS),
-        placement=st.sampled_from(["align", "pack", "spread"]),
+        placement=st.sampled_from(PLACEMENTS),
         mode=st.sampled_from(["skip", "freeze"]),
     )
     def configure(self, policy: str, demand: str, placement: str, mode: str) -> None:
         self.settings = replace(
             self.settings, policy=policy, demand=demand, placement=placement, when_head_does_not_fit=mode
         )
-        self.reference.settings = self.settings
+        self.reference.configure(self.settings)
         self.allocator.configure(self.settings, self.reference.now_ms)
 
     @rule()

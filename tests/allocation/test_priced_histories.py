@@ -122,7 +122,7 @@ class PricedHistory(AllocatorHistory):
                 units_per_grant_max=3,
             )
             self.allocator.configure(self.settings, self.reference.now_ms)
-        self.reference.settings = self.settings
+        self.reference.configure(self.settings)
 
     @rule(wait_ms=st.sampled_from([1, 20, 999, 1_000, 5_000]))
     def let_time_pass(self, wait_ms: int) -> None:

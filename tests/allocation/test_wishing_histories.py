@@ -18,7 +18,7 @@ from fairlead_master.allocation.settings import DEMANDS
 from fairlead_master.solvers.bottleneck_groups import GOALS, Group, levels
 from fairlead_proto.resources import Vector, add, scale, sum_vectors
 from tests.allocation.reference import Reference
-from tests.allocation.test_against_reference import AllocatorHistory
+from tests.allocation.test_against_reference import PLACEMENTS, AllocatorHistory
 
 POLICIES = ["utilization", *GOALS]
 PARTS = 2**128
@@ -136,7 +136,7 @@ class WishingHistory(AllocatorHistory):
         by_way_of=st.sampled_from([*POLICIES, "drf", "slots:2"]),
         policy=st.sampled_from(POLICIES),
         demand=st.sampled_from(DEMANDS),
-        placement=st.sampled_from(["align", "pack", "spread"]),
+        placement=st.sampled_from(PLACEMENTS),
         mode=st.sampled_from(["skip", "freeze"]),
     )
     def configure(self, by_way_of: str, policy: str, demand: str, placement: str, mode: str) -> None:
@@ -146,7 +146,7 @@ class WishingHistory(AllocatorHistory):
                 self.settings, policy=name, demand=demand, placement=placement, when_head_does_not_fit=mode
             )
             self.allocator.configure(self.settings, self.reference.now_ms)
-        self.reference.settings = self.settings
+        self.reference.configure(self.settings)
 
 
 TestWishingHistory = WishingHistory.TestCase

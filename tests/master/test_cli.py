@@ -79,6 +79,7 @@ def test_this_host_needs_no_permission(host: str) -> None:
         ({"listen": "127.0.0.1:99999"}, "listen: expected HOST:PORT"),
         ({"policy": "lottery"}, "policy: expected"),
         ({"placement": "anywhere"}, "placement: expected"),
+        ({"placement": "heartbeat:soon"}, "placement: expected heartbeat:SEED"),
         ({"custom_resources": ("cpus",)}, "custom resource name"),
         ({"log_level": "loud"}, "log level: expected"),
     ],

@@ -376,7 +376,8 @@ class Allocator:
 
     def _make_search(self) -> AgentSearch:
         fit = Fit(len(self.kinds.zero), names.slots_per_agent(self.settings.policy))
-        return AgentSearch(fit, placement.parse(self.settings.placement), self.counters, window=self._window)
+        rule = placement.in_force(self.settings.placement, fit.slots)
+        return AgentSearch(fit, rule, self.counters, window=self._window)
 
     def _renumber(self) -> None:
         """Search afresh: indexes without gaps, every shape looking at every agent again."""

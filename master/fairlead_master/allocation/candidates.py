@@ -13,7 +13,8 @@ from fairlead_master.allocation.api import Counters
 from fairlead_master.allocation.placement import Rule
 from fairlead_master.allocation.shape import Shape
 from fairlead_master.allocation.sizes import Sizes
-from fairlead_proto.resources import Vector, fits
+from fairlead_master.allocation.turns import Turns
+from fairlead_proto.resources import Vector, add, fits
 
 _READ_CHUNK: Final = 64
 """Log entries filtered at once: few enough to be wasted, many enough that the filter runs at its own speed."""
@@ -30,6 +31,9 @@ _GOLDEN: Final = 618_033_989
 _LOG_SLACK: Final = 1_024
 """The log is compacted at twice the number of agents and this, so that small clusters do not compact all the time."""
 
+_FINENESS: Final = 10**9
+"""Parts of an agent that loads are told in."""
+
 _ANYTHING: Final = -(2**80)
 """The least of a column that is scored and not needed: an agent may be below zero there."""
 
@@ -38,8 +42,11 @@ class Candidates:
     """Agents by index, in columns, and the log of gains."""
 
     def __init__(self, fit: Fit, rule: Rule, counters: Counters, window: int) -> None:
-        self.columns: list[list[int]] = [[] for _ in range(fit.width)]
-        """Of each resource of the view, what each agent has left; ``HIDDEN`` where nothing may be placed."""
+        self.columns: list[list[int]] = [[] for _ in range(fit.width + rule.weighs_load)]
+        """Of each resource of the view, what each agent has left; ``HIDDEN`` where nothing may be placed. Where the rule weighs
+        load that comes last, as whole billionths."""
+        self._used: list[Vector] = []
+        """Of each index, what is used there if the rule weighs load."""
         self.log: list[int] = []
         """Indexes of agents that gained or joined, in order."""
         self.sizes = Sizes(fit.width)
@@ -58,6 +65,7 @@ class Candidates:
         assert agent.index == len(self._agents), f"index of {agent.agent_id}: expected {len(self._agents)}"
         self._agents.append(agent)
         self._logged_at.append(-1)
+        self._used.append(())
         for column in self.columns:
             column.append(HIDDEN)
         self.sizes.add()
@@ -82,12 +90,23 @@ class Candidates:
 
     def update(self, agent: Agent) -> None:
         """The agent has more or less left than before."""
-        if agent.visible:
-            for column, amount in zip(self.columns, self._fit.available(agent), strict=True):
-                column[agent.index] = amount
-        else:
-            for column in self.columns:
-                column[agent.index] = HIDDEN
+        for column, amount in zip(self.columns, self.row(agent), strict=True):
+            column[agent.index] = amount
+        self._used[agent.index] = agent.charged
+
+    def row(self, agent: Agent) -> Vector:
+        """What columns say of the agent, by its books."""
+        if not agent.visible:
+            return (HIDDEN,) * len(self.columns)
+        available = self._fit.available(agent)
+        return (*available, _load(agent.charged, agent.total)) if self._rule.weighs_load else available
+
+    def add_load(self, index: int, unit: Vector) -> None:
+        """A unit more is used on the agent than its books say yet, where the rule weighs load."""
+        agent = self._agents[index]
+        assert agent is not None, f"a unit was placed on agent number {index}, which left"
+        self._used[index] = used = add(self._used[index], unit)
+        self.columns[-1][index] = _load(used, agent.total)
 
     def note_gain(self, index: int, read_to: int) -> bool:
         """The agent gained; nobody has read the log beyond ``read_to``. Whether the log should be compacted."""
@@ -168,9 +187,9 @@ class Candidates:
         return indexes
 
     def _weigh(self, shape: Shape) -> None:
-        view = shape.view
-        factors = dict(self._rule.terms(view, self.sizes.largest))
-        places = [place for place in range(self._fit.width) if view[place] or place in factors]
+        factors = dict(self._rule.terms(shape.view, self.sizes.largest))
+        view = (*shape.view, 0) if self._rule.weighs_load else shape.view
+        places = [place for place, need in enumerate(view) if need or place in factors]
         shape.checks = tuple(
             [(self.columns[place], view[place] or _ANYTHING, factors.get(place, 0.0)) for place in places]
         )
@@ -225,6 +244,34 @@ class Candidates:
             chunk = min(2 * chunk, _READ_CHUNK_MAX)
         shape.spare = spare
         return fresh
+
+    def first_to_try(self, shape: Shape, order: Turns) -> int:
+        """The first agent that is tried and has room, in the window or not; -1 if none has."""
+        for index in order.tries():
+            self._counters.agents_examined += 1
+            for column, least in shape.takes:
+                if column[index] < least:
+                    break
+            else:
+                if not shape.is_choosy or self.admits(shape, index):
+                    return index
+        return -1
+
+    def first_of_window(self, shape: Shape, order: Turns, low: int) -> int:
+        """Of the candidates that still have room, the one whose turn comes first; -1 if there is none and nothing left to read."""
+        while True:
+            if len(shape.window) < low:
+                self.refill(shape)
+            fitting = self.fitting(shape, [index for _, index in shape.window])
+            if len(fitting) < len(shape.window):
+                shape.window = [(0.0, index) for index in fitting]
+                shape.members = set(fitting)
+            if len(fitting) >= low or not self._is_behind(shape):
+                return order.first(fitting) if fitting else -1
+
+    def _is_behind(self, shape: Shape) -> bool:
+        """Whether agents that fit may be outside of the window."""
+        return bool(shape.spare or shape.unread) or shape.noted_to < len(self.log)
 
     def _has_unread(self, shape: Shape) -> bool:
         if shape.noted_to < len(self.log):
@@ -283,3 +330,10 @@ class Candidates:
             heapify(shape.window)
         if index in shape.spare:
             shape.spare = [other for other in shape.spare if other != index]
+
+
+def _load(used: Vector, total: Vector) -> int:
+    """The largest used part of what there is, in billionths."""
+    return max(
+        [_FINENESS * amount // size for amount, size in zip(used, total, strict=True) if size > 0], default=0
+    )

@@ -8,7 +8,8 @@ therefore costs one append, and each shape sees it when it next needs an agent.
 
 The window rule: a unit goes to the candidate with the best score among the shape's window. Before each choice, and
 whenever a candidate is dropped, a window that holds less than half of the rule's ``window`` is filled up to it from the
-unread part of the log, as far as that goes. Equal scores go to the agent that was added first. Each shape starts to read
+unread part of the log, as far as that goes. Equal scores go to the agent that was added first. Where the rule goes by turns, a few agents are tried
+in their order first, whether or not they are in the window. Each shape starts to read
 what is new at a place of its own and comes round, since a hundred shapes that all began with the same few agents would
 fill them under one another's feet. A shape whose candidates are exhausted is *parked* and takes no part until an agent
 that gained fits it.
@@ -23,11 +24,13 @@ from bisect import bisect_left
 from collections.abc import Container
 from heapq import heappop, heapreplace
 
-from fairlead_master.allocation.agents import HIDDEN, Agent, Fit
+from fairlead_master.allocation import turns
+from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import Counters
 from fairlead_master.allocation.candidates import Candidates
 from fairlead_master.allocation.placement import Rule
 from fairlead_master.allocation.shape import Shape, ShapeKey
+from fairlead_master.allocation.turns import Turns
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint
@@ -75,6 +78,8 @@ class AgentSearch:
         """To where parked and wanted shapes have read the log at least, whatever they say."""
         self._stamp = 0
         self._falls = rule.falls
+        self._weighs_load = rule.weighs_load
+        self._turns = turns.make(rule)
         self._shape_count = 0
 
     @property
@@ -86,6 +91,8 @@ class AgentSearch:
         """A new agent, whose index is the next free one."""
         smallest = self._candidates.smallest
         self._candidates.add(agent)
+        if self._turns is not None:
+            self._turns.add(agent.index)
         self._judge_again(smallest)
         self.gained(agent)
 
@@ -187,6 +194,8 @@ class AgentSearch:
 
     def place(self, shape: Shape, *, takes: bool = True) -> int:
         """Take room for one unit on the best agent, or only look; its index, or -1 if none fits, which parks the shape."""
+        if self._turns is not None:
+            return self._place_by_turns(shape, self._turns, takes=takes)
         if shape.stamp != self._stamp or not self._falls:
             if shape in self._woken:
                 self._look(shape)
@@ -221,13 +230,33 @@ class AgentSearch:
         self._park(shape)
         return -1
 
+    def _place_by_turns(self, shape: Shape, order: Turns, *, takes: bool) -> int:
+        """As ``place``, on the agent whose turn it is."""
+        if shape in self._woken:
+            self._look(shape)
+        index = self._candidates.first_to_try(shape, order)
+        if index < 0:
+            index = self._candidates.first_of_window(shape, order, self._low)
+        if index < 0:
+            self._park(shape)
+        elif takes:
+            self.take(shape, index)
+            order.took(index)
+            if index in self._gainers:
+                self._note_taken(index)
+        return index
+
     def take(self, shape: Shape, index: int) -> None:
         """Take room for one unit on an agent that ``place`` did not choose."""
         for column, amount in shape.takes:
             column[index] -= amount
+        if self._weighs_load:
+            self._candidates.add_load(index, shape.unit)
 
     def _take_first(self, shape: Shape, index: int) -> None:
         """Take room on the agent on top of the window, and bring its entry up to date while it is at hand."""
+        if self._weighs_load:
+            self._candidates.add_load(index, shape.unit)
         now = 0.0
         fits_again = True
         for column, least, factor in shape.checks:
@@ -319,7 +348,7 @@ class AgentSearch:
             self._gained = list(zip(gainers, gained, strict=True))
             self._gainers = set(gainers)
             self._gainers_floor = [
-                (column, least) for column, least in zip(self._columns, self._floor, strict=True) if least > 0
+                (self._columns[place], least) for place, least in enumerate(self._floor) if least > 0
             ]
         return [*found, *self._woken]
 
@@ -375,7 +404,7 @@ class AgentSearch:
     def check(self) -> None:
         """Raise AssertionError unless columns, counts and parked shapes are what a full recomputation says."""
         for agent in self._candidates.agents():
-            expected = self.fit.available(agent) if agent.visible else (HIDDEN,) * self.fit.width
+            expected = self._candidates.row(agent)
             column = tuple(column[agent.index] for column in self._columns)
             assert column == expected, f"agent {agent.agent_id}: columns say {column}, books {expected}"
         live = [shape for shape in self.shapes() if shape.wanting and not shape.parked]
