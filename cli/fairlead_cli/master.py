@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from fairlead_cli.addresses import ADDRESS, DEFAULT_MASTER, is_loopback
-from fairlead_cli.parameters import DEMAND, DEMAND_HELP, DURATION, LOG_LEVEL
+from fairlead_cli.parameters import DEMAND, DEMAND_HELP, DURATION, LOG_LEVEL, PLACEMENT_HELP
 
 INSECURE_HINT = (
     "this master has no TLS and no authentication yet, so whoever reaches it can run commands on every agent; "
@@ -29,7 +29,7 @@ INSECURE_HINT = (
 @click.option(
     "--policy", help="Who is served next: drf, slots:K, fifo, … [default: what --state remembers, or drf]"
 )
-@click.option("--placement", help="Which agent gets a task: align, pack or spread.")
+@click.option("--placement", help=PLACEMENT_HELP)
 @click.option(
     "--when-head-does-not-fit",
     type=click.Choice(["skip", "freeze"]),

@@ -113,5 +113,9 @@ PAIR: Final = Text("name=value", parse_pair)
 WEIGHT: Final = Text("weight", parse_weight)
 DEMAND: Final = click.Choice(["declared", "measured"])
 DEMAND_HELP: Final = "What policies count: what tasks declare, or what such tasks were measured to use. Placement goes by what they declare."
+PLACEMENT_HELP: Final = (
+    "Which agent gets a task: align, pack, spread, least-loaded, random or random:SEED, heartbeat or heartbeat:SEED; "
+    "under slots:K align is random."
+)
 LOG_LEVEL: Final = click.Choice(["debug", "info", "warning", "error"])
 RESOURCE_WEIGHT: Final = Text("resource=weight", _parse_resource_weight)

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from fairlead_cli.addresses import json_option, master_option
-from fairlead_cli.parameters import DEMAND, DEMAND_HELP, RESOURCE_WEIGHT, WEIGHT
+from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PLACEMENT_HELP, RESOURCE_WEIGHT, WEIGHT
 
 _NEGATIVE: Final = re.compile(r"-(?:[\d.].*|inf|nan)")
 """What a person means as a number below zero, though it may be none."""
@@ -32,7 +32,7 @@ def policy_get(master: str, *, as_json: bool) -> None:
 
 @policy.command("set")
 @click.argument("name", default="")
-@click.option("--placement", default="", help="Which agent gets a task: align, pack or spread.")
+@click.option("--placement", default="", help=PLACEMENT_HELP)
 @click.option(
     "--when-head-does-not-fit",
     type=click.Choice(["skip", "freeze"]),

@@ -105,8 +105,8 @@ class Request:
 )
 @click.option(
     "--placement",
-    type=click.Choice(["align", "pack", "spread"]),
-    help="Which host a task gets [default: align]",
+    help="Which host a task gets: align, pack, spread, least-loaded, random or heartbeat, the last two as :SEED or by --seed "
+    "[default: align, and random under slots:K]",
 )
 @click.option(
     "--when-head-does-not-fit",
@@ -188,6 +188,7 @@ def _study(request: Request) -> "Study":
         UsageError: what was said does not go together, or too little was.
         AllocationError, TraceError, WorkloadError: see ``run_study``.
     """
+    from fairlead_master.allocation import placement
     from fairlead_master.allocation.policies import names
     from fairlead_proto.resources import STANDARD_NAMES
     from fairlead_sim.pool.hosts import Slowdown
@@ -207,6 +208,8 @@ def _study(request: Request) -> "Study":
     )
     for policy in policies:
         names.parse(policy, STANDARD_NAMES)
+    if request.placement is not None:
+        placement.parse(request.placement)
     return Study(
         source=_trace(request) if scenario is None else _limited(scenario.work, request.jobs_max),
         nodes=tuple(nodes),

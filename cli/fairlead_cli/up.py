@@ -7,7 +7,7 @@ import click
 
 from fairlead_cli.addresses import DEFAULT_PORT
 from fairlead_cli.agent import ISOLATIONS
-from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, RESOURCES
+from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, PLACEMENT_HELP, RESOURCES
 
 
 @click.command()
@@ -19,6 +19,7 @@ from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, RESOURCES
 )
 @click.option("--attribute", "attributes", type=PAIR, multiple=True, help="Of each agent; repeatable.")
 @click.option("--policy", help="Who is served next: drf, slots:K, fifo, …")
+@click.option("--placement", help=PLACEMENT_HELP)
 @click.option("--demand", type=DEMAND, help=DEMAND_HELP)
 @click.option(
     "--port",
@@ -40,6 +41,7 @@ def up(
     resources: str | None,
     attributes: Sequence[tuple[str, str]],
     policy: str | None,
+    placement: str | None,
     demand: str | None,
     port: int,
     directory: Path | None,
@@ -53,7 +55,7 @@ def up(
     from fairlead_cli.local_cluster import LocalCluster
     from fairlead_cli.supervision import run_until_signal
 
-    _check(resources or "", policy)
+    _check(resources or "", policy, placement)
     cluster = LocalCluster(
         agents=agents,
         resources=resources,
@@ -63,17 +65,19 @@ def up(
         port=port,
         directory=directory,
         isolation=isolation,
+        master_arguments=() if placement is None else ("--placement", placement),
     )
     return run_until_signal(cluster)
 
 
-def _check(resources: str, policy: str | None) -> None:
+def _check(resources: str, policy: str | None, placement: str | None) -> None:
     """Refuse here what a child would refuse in its log, once it has started.
 
     Raises:
-        Invalid: no such policy, or a resource this cluster does not know.
+        Invalid: no such policy or placement, or a resource this cluster does not know.
     """
     from fairlead_cli.errors import Invalid
+    from fairlead_master.allocation import placement as placements
     from fairlead_master.allocation.api import AllocationError
     from fairlead_master.allocation.policies.names import parse
     from fairlead_proto.resources import ResourceError, ResourceKinds
@@ -82,5 +86,7 @@ def _check(resources: str, policy: str | None) -> None:
         ResourceKinds().parse(resources)
         if policy is not None:
             parse(policy, ResourceKinds().names)
+        if placement is not None:
+            placements.parse(placement)
     except (AllocationError, ResourceError) as error:
         raise Invalid(str(error)) from error

@@ -443,6 +443,10 @@ def test_policy_is_changed_at_run_time(invoke: Invoke) -> None:
     )
     run = invoke("run", "--", "true")
     refused = invoke("policy", "set", "luck")
+    placed = invoke("policy", "set", "--placement", "heartbeat:7", "--json").out
+    assert json.loads(placed)["placement"] == "heartbeat:7"
+    mistyped = invoke("policy", "set", "--placement", "random:x")
+    assert (mistyped.code, "placement: expected random:SEED" in mistyped.err) == (2, True)
     assert invoke("policy", "set", "drf", "--placement", "align").code == 0
 
     assert run.code == 0, run.err

@@ -37,6 +37,11 @@ def test_busy_port_is_named_and_nothing_is_started(invoke: Invoke, busy_port: in
     [
         (["--policy", "luck"], "utilization (such as slots:4), got 'luck'"),
         (["--policy", "slots:0"], "policy: expected slots:K with K from 1 to "),
+        (
+            ["--placement", "luck"],
+            "placement: expected one of align, pack, spread, least-loaded, random, heartbeat, got 'luck'",
+        ),
+        (["--placement", "random:x"], "placement: expected random:SEED with SEED from 0 to "),
         (["--resources", "bananas=4"], "bananas"),
         (["--resources", "cpus=1,cpus=2"], "resources: expected each name once, got 'cpus' twice"),
         (["--state", "/proc/nowhere"], "/proc/nowhere"),

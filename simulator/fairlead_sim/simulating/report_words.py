@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from fairlead_master.allocation import placement
 from fairlead_sim.simulating.comparison import NOTICEABLE
 from fairlead_sim.simulating.plot_data import are_waits_of_all_seeds
 from fairlead_sim.simulating.policy_words import in_words
@@ -106,7 +107,7 @@ def setting_terms(outcome: Outcome) -> list[tuple[str, str]]:
     """What holds for every policy, with the flags that say so."""
     options = outcome.study.options
     found = [
-        (f"--placement {options.placement}", _PLACEMENTS[options.placement]),
+        (f"--placement {options.placement}", _PLACEMENTS[placement.parse(options.placement).name]),
         (
             f"--when-head-does-not-fit {options.when_head_does_not_fit}",
             _WHEN_HEAD_DOES_NOT_FIT[options.when_head_does_not_fit],
@@ -139,9 +140,15 @@ def setting_terms(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 _PLACEMENTS: Final = {
-    "align": "Of the hosts with room, a task gets the one whose free resources look most like what it wants.",
+    "align": (
+        "Of the hosts with room, a task gets the one whose free resources look most like what it wants. In slots, which know no "
+        "resources, it gets any of those with a free one, at random."
+    ),
     "pack": "Of the hosts with room, a task gets the one with the least left over.",
     "spread": "Of the hosts with room, a task gets the emptiest.",
+    "least-loaded": "Of the hosts with room, a task gets the one whose most used resource is used least.",
+    "random": "Of the hosts with room, a task gets any, at random.",
+    "heartbeat": "Hosts take turns in an order drawn once, one task a turn, as hosts of Hadoop got one with each heartbeat.",
 }
 _WHEN_HEAD_DOES_NOT_FIT: Final = {
     "skip": (

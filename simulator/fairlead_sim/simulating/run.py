@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from fairlead_master.allocation import placement
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationError, AllocationSettings, Weight
+from fairlead_master.allocation.policies import names
 from fairlead_proto.ids import Role
 from fairlead_sim.engine import Engine
 from fairlead_sim.pool.hosts import Slowdown
@@ -36,7 +38,7 @@ class SimulationOptions:
     seed: int = 1
     """Of all chance within the simulation; the workload's is its own."""
     placement: str = "align"
-    """``align``, ``pack`` or ``spread``."""
+    """As an operator writes it. Rules that draw do it by the run's seed if they name none."""
     when_head_does_not_fit: str = "skip"
     """``skip`` or ``freeze``."""
     memory_slowdown: float = Slowdown().memory
@@ -144,7 +146,7 @@ def _engine(options: SimulationOptions) -> Engine:
 def _settings(policy: str, options: SimulationOptions) -> AllocationSettings:
     return AllocationSettings(
         policy=policy,
-        placement=options.placement,
+        placement=placement.seeded(options.placement, names.slots_per_agent(policy), options.seed),
         when_head_does_not_fit=options.when_head_does_not_fit,
     )
 

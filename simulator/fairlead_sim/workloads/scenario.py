@@ -140,7 +140,7 @@ def parse(values: Any, *, folder: Path, name: str = "scenario") -> Scenario:
         weights={user.name: user.weight for user in users if user.weight != 1.0},
         policies=tuple(table.items("policies", "policies such as drf", _policy)),
         seeds=_read_seeds(table),
-        placement=table.one_of("placement", placement.NAMES, placement.NAMES[0]),
+        placement=_placement(table.text("placement", placement.NAMES[0])),
         when_head_does_not_fit=table.one_of(
             "when_head_does_not_fit", WHEN_HEAD_DOES_NOT_FIT, WHEN_HEAD_DOES_NOT_FIT[0]
         ),
@@ -308,6 +308,14 @@ def _policy(value: Any, path: str) -> str:
     except AllocationError as error:
         raise WorkloadError(f"{path}: {error}") from None
     return str(value)
+
+
+def _placement(text: str) -> str:
+    try:
+        placement.parse(text)
+    except AllocationError as error:
+        raise WorkloadError(str(error)) from None
+    return text
 
 
 def _seed(value: Any, path: str) -> int:

@@ -50,6 +50,17 @@ def test_little_is_finished_by_a_host_that_thrashes_and_more_in_slots_if_none_do
     assert large(DRF, 10.0) == large(DRF, 0.0), "DRF promises nothing twice"
 
 
+def test_where_slots_put_a_task_is_the_seeds_and_the_placements_affair() -> None:
+    """The baseline deals tasks out at random by seed. By free slots alone, users of like tasks meet on the same hosts."""
+
+    def jobs(placement: str) -> float:
+        found = closed_loop.run("slots:5", 3, Setup(placement=placement))
+        return found[SMALL].jobs + found[LARGE].jobs
+
+    assert jobs("align") == jobs("random:3") != jobs("random:4")
+    assert jobs("spread") < min(jobs("align"), jobs("least-loaded"))
+
+
 def test_three_slots_never_thrash() -> None:
     """Three tasks of at most 2 GB are at most the 6 GB of a node."""
     assert closed_loop.run("slots:3", 1, Setup(memory_slowdown=1e6)) == closed_loop.run(

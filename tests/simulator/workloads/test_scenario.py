@@ -167,6 +167,7 @@ def test_trace_of_bytes_may_be_modelled_otherwise(tmp_path: Path) -> None:
 GOOD: list[dict[str, Any]] = [
     {},
     {"seeds": [3, 1], "policies": ["drf", "slots:4"], "placement": "spread", "slowdown": 2.5},
+    {"placement": "random:7"},
     {"arrivals": {"process": "at-once", "jobs": 5, "start": "1m"}},
     {"arrivals": {"process": "uniform", "jobs": 5, "until": "1m"}},
     {"arrivals": {"process": "lognormal", "gap": 1, "spread": 2, "until": "1m"}},
@@ -218,7 +219,7 @@ STRUCTURE: list[tuple[dict[str, Any], str]] = [
     ({"arrivals__jobs": None}, "arrivals.jobs: expected how many jobs, or until when they arrive, got nothing"),
     ({"arrivals": {"process": "uniform", "jobs": 3}}, "arrivals.until: expected when the last may arrive, got nothing"),
     ({"arrivals": {"process": "at-once"}}, "arrivals.jobs: expected how many, from 1 to"),
-    ({"placement": "best"}, "placement: expected one of align, pack, spread, got 'best'"),
+    ({"placement": "best"}, "placement: expected one of align, pack, spread, least-loaded, random, heartbeat, got 'best'"),
     ({"seeds": 0}, "seeds: expected a whole number from 1 to 1000, got 0"),
     ({"seeds": [1, 1]}, "seeds: expected each seed once, got [1, 1]"),
     ({"slowdown": -1}, "slowdown: expected a number from 0 to 1e+06, got -1"),

@@ -12,6 +12,8 @@ from random import Random
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation.placement import seeded
+from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_proto.resources import Vector
 from fairlead_sim.engine import Engine
 from fairlead_sim.pool.hosts import Slowdown
@@ -45,6 +47,8 @@ class Setup:
     """How steeply a host slows down whose tasks want more memory than it has: ``pool.hosts.Slowdown``."""
     sees_memory: bool = True
     """Whether the master knows what tasks need of memory. If not it places them by their CPUs alone."""
+    placement: str = "align"
+    """As an operator writes it. Rules that draw, as that of slots, do it by the seed of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,9 @@ def run(policy: str, seed: int, setup: Setup) -> dict[str, Finished]:
         engine,
         [Node(name=f"node{number:02d}", total=told) for number in range(NODES)],
         users,
-        settings=AllocationSettings(policy=policy),
+        settings=AllocationSettings(
+            policy=policy, placement=seeded(setup.placement, slots_per_agent(policy), seed)
+        ),
         options=PoolOptions(
             slowdown=Slowdown(setup.memory_slowdown),
             real_total=None if setup.sees_memory else lambda _: _NODE,

@@ -24,6 +24,8 @@ POLICIES: Final = (DRF, *SLOTS, CPU_ONLY)
 
 SLOWDOWNS: Final = (0.0, 3.0, 10.0, 30.0)
 """How steeply memory slows a host down: not at all, and with half the speed at 33, 10 and 3 % more than it has."""
+PLACEMENTS: Final = ("random", "least-loaded", "heartbeat", "spread")
+"""Of slots: that of the figures first. The last one deals tasks by free slots alone, which makes hosts of one kind of task each."""
 TASKS_S: Final = (15.0, 30.0, 60.0)
 _SEEDS: Final = 8
 _SEEDS_OF_SWEEPS: Final = 3
@@ -55,16 +57,22 @@ def _run(figure: "_Figure", options: RunOptions) -> Result:
     ]
     notes = [_MODEL, f"Means of {len(seeds)} run{'s' * (len(seeds) > 1)}."]
     if options.is_quick:
-        notes.append("Other steepnesses and run times are swept without --quick.")
+        notes.append("Other steepnesses, run times and placements are swept without --quick.")
     else:
         fewer = seeds[:_SEEDS_OF_SWEEPS]
-        notes += [_sweep_of_slowdowns(fewer), _sweep_of_run_times(fewer), _with_memory_seen(seeds, measured)]
+        notes += [
+            _sweep_of_slowdowns(fewer),
+            _sweep_of_run_times(fewer),
+            _sweep_of_placements(seeds),
+            _with_memory_seen(seeds, measured),
+        ]
     return Result(rows=rows, verdict=judge(figure.statements(measured)), notes=" ".join(notes))
 
 
 _MODEL: Final = (
     "Modelled: tasks run 15 to 45 s, drawn evenly (the paper does not say); a host promised more memory than it has runs all of its tasks "
-    "at 1 / (1 + 10 x excess / capacity), and shares its CPUs evenly where too many are promised. Under max-min:cpus the master is not "
+    "at 1 / (1 + 10 x excess / capacity), and shares its CPUs evenly where too many are promised. Slots are "
+    "placed on any host with a free one, at random. Under max-min:cpus the master is not "
     "told of memory, as in the paper. A user's next job comes when the last has finished; responses are those of finished jobs, "
     "which flatters whoever finishes few."
 )
@@ -81,6 +89,15 @@ def _sweep_of_slowdowns(seeds: range) -> str:
 def _sweep_of_run_times(seeds: range) -> str:
     parts = [f"{task_s:g} s: {_beaten_by(_measure(seeds, Setup(task_s=task_s)))}" for task_s in TASKS_S]
     return f"By mean run time: {'; '.join(parts)}."
+
+
+def _sweep_of_placements(seeds: range) -> str:
+    parts = []
+    for placement in PLACEMENTS:
+        found = [mean_of_runs(policy, seeds, Setup(placement=placement)) for policy in SLOTS]
+        jobs = ", ".join(f"{by_class[SMALL].jobs:.1f} and {by_class[LARGE].jobs:.1f}" for by_class in found)
+        parts.append(f"{placement}: {jobs}")
+    return f"Small and large jobs with 3 to 6 slots, by placement: {'; '.join(parts)}."
 
 
 def _beaten_by(measured: Measured) -> str:

@@ -5,6 +5,8 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation.placement import seeded
+from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_proto.resources import Vector
 from fairlead_sim.engine import Engine
 from fairlead_sim.pool.simulation import Pool, PoolOptions
@@ -73,7 +75,7 @@ def utilizations(
         engine,
         nodes,
         use,
-        settings=AllocationSettings(policy=policy),
+        settings=AllocationSettings(policy=policy, placement=seeded("align", slots_per_agent(policy), seed)),
         options=PoolOptions(role_of=lambda job: job.job_id, forgets_idle=True),
     )
     pool.feed(work.jobs, origin_ms=origin_ms)
