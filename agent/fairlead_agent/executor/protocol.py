@@ -73,14 +73,20 @@ class Start(NamedTuple):
 
 
 class Signal(NamedTuple):
-    """Send a signal to the task's process group. Nothing happens if it is over or unknown."""
+    """Send a signal to the task's process group. Nothing happens if it is over or unknown.
+
+    SIGTERM to a task whose Start still waits behind others is answered by StartFailed, and nothing is run.
+    """
 
     key: TaskKey
     signal: int
 
 
 class KillAll(NamedTuple):
-    """Kill every process of the task, daemons included, with SIGKILL. Its end is reported as any other."""
+    """Kill every process of the task, daemons included, with SIGKILL. Its end is reported as any other.
+
+    One whose Start still waits behind others is not run, as with SIGTERM.
+    """
 
     key: TaskKey
 
@@ -96,7 +102,10 @@ class MeasureUsage(NamedTuple):
 
 
 class Shutdown(NamedTuple):
-    """End the executor. Without ``kill_tasks`` it goes on until the last running task is over, without an agent."""
+    """End the executor, and its tasks at once: starts that wait are neither run nor answered.
+
+    Without ``kill_tasks`` it goes on until the last running task is over, without an agent.
+    """
 
     kill_tasks: bool = True
 

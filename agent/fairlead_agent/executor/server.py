@@ -83,6 +83,10 @@ class Server:
         self._arrivals: list[socket.socket] = []
         """Agents that have connected and not been greeted."""
         self._commands: deque[Command] = deque()
+        self._waiting: set[TaskKey] = set()
+        """Tasks of the starts among them."""
+        self._unwanted: set[TaskKey] = set()
+        """Those of these tasks that are to be ended: they are not started."""
         self._events: list[Event] = []
         self._group_count = 0
         self._is_ending = False
@@ -92,7 +96,7 @@ class Server:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: self._commands.append(Shutdown(kill_tasks=True)))
+        signal.signal(signal.SIGTERM, lambda *_: self._commands.appendleft(Shutdown(kill_tasks=True)))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._launcher = Launcher(isolation, path=settings["path"])
         self._epoll.register(self._wakeup, select.EPOLLIN)
@@ -150,7 +154,7 @@ class Server:
                 return
             del self._by_pipe[descriptor]
         elif self._link is not None and descriptor == self._link.descriptor and self._link.is_open:
-            self._commands.extend(self._link.receive())
+            self._take(self._link.receive())
             self._link.flush()
         elif self._listener is not None and descriptor == self._listener.fileno():
             with contextlib.suppress(OSError):
@@ -160,12 +164,31 @@ class Server:
                 os.read(self._wakeup, 4096)
             self._reap()
 
+    def _take(self, commands: Sequence[Command]) -> None:
+        """Queue commands.
+
+        What ends tasks does not wait for starts: thousands of them take many seconds, and none of those is wanted any more.
+        """
+        for command in commands:
+            match command:
+                case Shutdown(kill_tasks=True):
+                    self._commands.appendleft(command)
+                    continue
+                case Start():
+                    self._waiting.add(command.key)
+                case KillAll(key) | Signal(key, signal.SIGTERM):
+                    if key in self._waiting and key not in self._tasks:
+                        self._unwanted.add(key)
+                case _:
+                    pass
+            self._commands.append(command)
+
     def _greet_arrivals(self) -> None:
         """Take the newest agent for the only one, once all that the one before it had sent is done."""
         if not self._arrivals or self._commands:
             return
         if self._link is not None and self._link.is_open:
-            self._commands.extend(self._link.receive())
+            self._take(self._link.receive())
             if self._commands:
                 return
             self._link.close()
@@ -193,7 +216,9 @@ class Server:
             command = self._commands.popleft()
             match command:
                 case Start():
-                    starts.append(command)
+                    self._waiting.discard(command.key)
+                    if not self._is_ending:
+                        starts.append(command)
                 case Forget(key):
                     forgotten.append(key)
                 case _:
@@ -216,12 +241,16 @@ class Server:
         for start in starts:
             if start.key not in self._tasks and start.key not in self._journal.ended:
                 new.setdefault(start.key, start)
-        failures: list[StartFailed] = []
+        message = "ended before it was started"
+        failures = [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in new if key in self._unwanted]
+        for failure in failures:
+            self._unwanted.remove(failure.key)
+            del new[failure.key]
         try:
             self._journal.record(starts=[Recorded(start.key, start.sandbox, 0, 0) for start in new.values()])
         except OSError as error:
             message = f"cannot write down what is started: {error}"
-            failures = [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in new]
+            failures += [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in new]
             new = {}
         for start in new.values():
             try:

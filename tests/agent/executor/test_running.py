@@ -8,9 +8,13 @@ import pytest
 
 from fairlead_agent.executor.probe import share_name
 from fairlead_agent.executor.processes import is_running
+from fairlead_agent.executor.protocol import Started
 from tests.agent.executor.conftest import Connect, key_of, until_gone
 
 pytestmark = pytest.mark.shell
+
+STARTS_OF_MANY_TURNS = 400
+"""More than an executor starts before it looks again at what else there is."""
 
 
 async def test_exit_code_is_reported(connect: Connect, isolation: str) -> None:
@@ -207,6 +211,48 @@ async def test_orders_for_unknown_tasks_and_unknown_signals_change_nothing(conne
     agent.client.signal(key, 12345)
 
     assert (await agent.usage(key)).sandbox_bytes == 0
+
+
+@pytest.mark.parametrize("order", ["signal", "kill"])
+async def test_task_ended_while_its_start_waits_behind_others_is_not_started(
+    connect: Connect, order: str
+) -> None:
+    """An agent may launch ten thousand tasks at once, which takes their executor half a minute."""
+    agent = await connect()
+    keys = [agent.shell(f"t{number}", "touch ran; sleep 1000") for number in range(STARTS_OF_MANY_TURNS)]
+
+    for key in keys:
+        if order == "signal":
+            agent.client.signal(key, signal.SIGTERM)
+        else:
+            agent.client.kill_all(key)
+
+    last = await agent.failed(keys[-1])
+    assert last.message == "ended before it was started"
+    assert not agent.sandbox(keys[-1][1]).exists()
+    agent.client.forget(keys[-1])
+    agent.seen.clear()
+    agent.shell("later", "exit 3")
+    assert (await agent.exited(key_of("later"))).exit_code == 3, "others are started as before"
+
+
+@pytest.mark.parametrize("is_asked_by_the_agent", [True, False])
+async def test_executor_that_is_told_to_end_starts_nothing_any_more(
+    connect: Connect, is_asked_by_the_agent: bool
+) -> None:
+    agent = await connect()
+    keys = [agent.shell(f"t{number}", "sleep 1000") for number in range(STARTS_OF_MANY_TURNS)]
+    await agent.started(keys[0])
+
+    if is_asked_by_the_agent:
+        agent.client.shutdown(kill_tasks=True)
+    else:
+        os.kill(agent.pid, signal.SIGTERM)
+
+    await agent.lost()
+    started = {event.key for event in agent.seen if isinstance(event, Started)}
+    assert keys[-1] not in started
+    assert not agent.sandbox(keys[-1][1]).exists()
 
 
 async def test_second_start_of_a_task_answers_where_it_is_and_runs_nothing(connect: Connect) -> None:
