@@ -15,7 +15,7 @@ import structlog
 from fairlead_master.allocation.api import AllocationError
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.recording import RecordingError
-from fairlead_master.registry import RegistryError
+from fairlead_master.registry_files import RegistryError
 from fairlead_master.server import ListenError, MasterServer, ServerSettings
 from fairlead_proto.resources import ResourceError, ResourceKinds
 

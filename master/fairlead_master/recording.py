@@ -8,6 +8,8 @@ other one is ``[now_ms, event]``. Values are tagged with their class, so that a 
 """
 
 import json
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -63,6 +65,24 @@ class Recorder:
             **{field.name: encode(getattr(header, field.name)) for field in fields(header)},
         }
         self._write(json.dumps(start))
+
+    @classmethod
+    def make(cls, path: Path, header: Header) -> "Recorder":
+        """Write over the file, which its owner alone may read: events hold commands and environments.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        file = os.fdopen(descriptor, "w", encoding="utf-8")
+        try:
+            found = os.fstat(descriptor)
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+                os.fchmod(descriptor, 0o600)
+            return cls(file, header)
+        except BaseException:
+            file.close()
+            raise
 
     def record(self, event: events.Event, now_ms: int) -> None:
         """Write one event; nothing any more once the recording has its full size."""

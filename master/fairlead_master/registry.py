@@ -1,19 +1,16 @@
-"""What the master writes down: SQLite, one file, one writer thread, group commit.
+"""What the master writes down: SQLite, one writer thread, group commit.
 
 Only what changes slowly and cannot be rebuilt is here: framework ids, admitted agents, weights, the policy, the epoch.
-Tasks are not: agents keep theirs and report them when they register again. A file that cannot be read, is corrupt, or
-was made by a newer version is refused with its name and left as it is.
+Tasks are not: agents keep theirs and report them when they register again. The files, how they are made and when they
+are refused are the subject of ``registry_files``.
 """
 
-import fcntl
 import json
-import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from fairlead_master.allocation.api import Weight
 from fairlead_master.core.actions import (
@@ -26,40 +23,9 @@ from fairlead_master.core.actions import (
     StoreWeight,
 )
 from fairlead_master.core.machine import Remembered
+from fairlead_master.registry_files import RegistryError, RegistryFiles, open_files
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
-
-_APPLICATION_ID: Final = 0x46614C64
-"""Marks the file as ours, so that somebody else's database is never taken for a registry."""
-_SCHEMA_VERSION: Final = 2
-_SCHEMA: Final = """
-create table epoch (number integer not null);
-insert into epoch values (0);
-create table frameworks (
-    id text primary key, name text not null, role text not null, principal text not null,
-    failover_timeout_ms integer not null
-) without rowid;
-create table agents (
-    id text primary key, hostname text not null, total text not null, attributes text not null,
-    is_away integer not null
-) without rowid;
-create table weights (role text primary key, weight real not null, by_resource text not null) without rowid;
-create table policy (
-    only integer primary key check (only = 1), policy text not null, placement text not null,
-    when_head_does_not_fit text not null, demand text not null default 'declared'
-);
-"""
-
-_FROM_VERSION_1: Final = """
-begin;
-alter table policy add column demand text not null default 'declared';
-pragma user_version = 2;
-commit;
-"""
-
-
-class RegistryError(Exception):
-    """The registry cannot be used; the text says which file, what was expected and what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +39,10 @@ class Loaded:
 class Registry:
     """The open registry of one master. Made by ``open_registry``."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, kinds: ResourceKinds, lock: int) -> None:
-        self._connection = connection
-        self._path = path
+    def __init__(self, files: RegistryFiles, kinds: ResourceKinds) -> None:
+        self._files = files
+        self._connection = files.connection
         self._kinds = kinds
-        self._lock = lock
         # One thread owns the connection: commits wait for the disk, and the loop must not.
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="registry")
 
@@ -91,20 +56,22 @@ class Registry:
             RegistryError: a table does not hold what it should.
         """
         try:
-            with self._connection as connection:
-                connection.execute("update epoch set number = max(number + 1, ?)", (unix_s,))
-                (epoch,) = connection.execute("select number from epoch").fetchone()
-                return Loaded(
-                    remembered=Remembered(
-                        epoch=epoch,
-                        frameworks=tuple(self._frameworks()),
-                        agents=tuple(self._agents()),
-                        weights=tuple(self._weights()),
-                    ),
-                    policy=self._policy(),
-                )
-        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
-            raise RegistryError(f"{self._path}: expected a registry, found damage: {error}") from error
+            self._commit(lambda connection: self._begin_epoch(connection, unix_s))
+            (epoch,) = self._connection.execute("select number from epoch").fetchone()
+            return Loaded(
+                remembered=Remembered(
+                    epoch=epoch,
+                    frameworks=tuple(self._frameworks()),
+                    agents=tuple(self._agents()),
+                    weights=tuple(self._weights()),
+                ),
+                policy=self._policy(),
+            )
+        except (sqlite3.Error, OSError, ValueError, TypeError, KeyError) as error:
+            raise RegistryError(f"{self._files.path}: expected a registry, found damage: {error}") from error
+
+    def _begin_epoch(self, connection: sqlite3.Connection, unix_s: int) -> None:
+        connection.execute("update epoch set number = max(number + 1, ?)", (unix_s,))
 
     def _frameworks(self) -> list[StoreFramework]:
         query = "select id, name, role, principal, failover_timeout_ms from frameworks order by id"
@@ -163,10 +130,20 @@ class Registry:
         return self._writer.submit(self._write, tuple(actions))
 
     def _write(self, actions: tuple[Durable, ...]) -> None:
-        with self._connection as connection:
-            connection.execute("begin immediate")
+        def write_all(connection: sqlite3.Connection) -> None:
             for action in actions:
                 self._write_one(connection, action)
+
+        self._commit(write_all)
+
+    def _commit(self, change: Callable[[sqlite3.Connection], None]) -> None:
+        """Commit a change with the next number, then write the number beside it: the order makes a loss noticed."""
+        with self._connection as connection:
+            connection.execute("begin immediate")
+            change(connection)
+            connection.execute("update commits set number = number + 1")
+            (number,) = connection.execute("select number from commits").fetchone()
+        self._files.commits.write(number)
 
     def _write_one(self, connection: sqlite3.Connection, action: Durable) -> None:
         match action:
@@ -210,70 +187,13 @@ class Registry:
     def close(self) -> None:
         """Finish what was asked for and close the file."""
         self._writer.shutdown(wait=True)
-        self._connection.close()
-        os.close(self._lock)
+        self._files.close()
 
 
 def open_registry(directory: Path, kinds: ResourceKinds) -> Registry:
-    """Open the registry in a directory, making both if they are not there.
+    """Open the registry in a directory, making both if no master has served there.
 
     Raises:
-        RegistryError: the directory or the file cannot be used, or another master uses it.
+        RegistryError: the directory or a file cannot be used, a part is lost, or another master uses it.
     """
-    path = directory / "registry.db"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise RegistryError(
-            f"{directory}: expected a directory that can be written, got {error.strerror}"
-        ) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return Registry(_connect(path), path, kinds, lock)
-    except BlockingIOError:
-        os.close(lock)
-        raise RegistryError(
-            f"{directory}: expected to be its only master, another process holds its lock"
-        ) from None
-    except BaseException:
-        os.close(lock)
-        raise
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    is_new = not path.exists() or path.stat().st_size == 0
-    try:
-        if not is_new:
-            _check(path)
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        connection.execute("pragma journal_mode = wal")
-        # A framework that was told its id must find it again after a power cut.
-        connection.execute("pragma synchronous = full")
-        if is_new:
-            connection.executescript(
-                f"begin; {_SCHEMA} pragma application_id = {_APPLICATION_ID};"
-                f" pragma user_version = {_SCHEMA_VERSION}; commit;"
-            )
-        elif connection.execute("pragma user_version").fetchone() == (1,):
-            connection.executescript(_FROM_VERSION_1)
-    except (sqlite3.Error, OSError) as error:
-        raise RegistryError(f"{path}: expected a registry, found damage or no access: {error}") from error
-    return connection
-
-
-def _check(path: Path) -> None:
-    """Look at a file without changing it."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    try:
-        (application,) = connection.execute("pragma application_id").fetchone()
-        (version,) = connection.execute("pragma user_version").fetchone()
-        if application != _APPLICATION_ID:
-            raise RegistryError(f"{path}: expected a registry, got another kind of database")
-        if not 1 <= version <= _SCHEMA_VERSION:
-            raise RegistryError(f"{path}: expected schema version 1 to {_SCHEMA_VERSION}, got {version}")
-        (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise RegistryError(f"{path}: expected a sound registry, found damage: {verdict}")
-    finally:
-        connection.close()
+    return Registry(open_files(directory), kinds)

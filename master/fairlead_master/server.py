@@ -187,7 +187,7 @@ def _start_of(settings: ServerSettings, registry: Registry | None, now_ms: int) 
 
 def _make_recorder(path: Path, start: Header) -> Recorder:
     try:
-        return Recorder(path.open("w", encoding="utf-8"), start)
+        return Recorder.make(path, start)
     except OSError as error:
         raise RecordingError(
             f"record: expected a file that can be written, got {path}: {error.strerror}"

@@ -14,7 +14,8 @@ from fairlead_master.core.actions import (
     StorePolicy,
     StoreWeight,
 )
-from fairlead_master.registry import RegistryError, open_registry
+from fairlead_master.registry import open_registry
+from fairlead_master.registry_files import RegistryError
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds
 
@@ -83,15 +84,18 @@ def test_what_was_written_is_found_again(tmp_path: Path) -> None:
 
 
 def test_a_registry_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path: Path) -> None:
-    registry = open_registry(tmp_path, KINDS)
-    registry.load(1)
-    registry.write([StorePolicy(policy="fifo", placement="pack", when_head_does_not_fit="skip")]).result()
-    registry.close()
-    connection = sqlite3.connect(tmp_path / "registry.db")
-    connection.executescript("alter table policy drop column demand; pragma user_version = 1;")
+    open_registry(tmp_path / "made", KINDS).close()
+    connection = sqlite3.connect(tmp_path / "made" / "registry.db")
+    connection.executescript(
+        "alter table policy drop column demand; drop table commits; pragma user_version = 1;"
+        "insert into policy values (1, 'fifo', 'pack', 'skip');"
+    )
     connection.close()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "made" / "registry.db").rename(tmp_path / "old" / "registry.db")
+    (tmp_path / "old" / "lock").touch()
 
-    registry = open_registry(tmp_path, KINDS)
+    registry = open_registry(tmp_path / "old", KINDS)
     loaded = registry.load(1)
     registry.write(
         [StorePolicy(policy="drf", placement="align", when_head_does_not_fit="skip", demand="measured")]
@@ -174,13 +178,21 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
         open_registry(tmp_path, KINDS)
 
 
+def test_a_commit_is_durable_when_it_is_told(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+
+    # 2 is FULL: the log is synced at each commit. SQLite offers nothing else to see it by.
+    assert registry._connection.execute("pragma synchronous").fetchone() == (2,)
+    registry.close()
+
+
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     open_registry(tmp_path, KINDS).close()
     connection = sqlite3.connect(tmp_path / "registry.db")
     connection.execute("pragma user_version = 99")
     connection.close()
 
-    with pytest.raises(RegistryError, match="expected schema version 1 to 2, got 99"):
+    with pytest.raises(RegistryError, match="expected schema version 1 to 3, got 99"):
         open_registry(tmp_path, KINDS)
 
 

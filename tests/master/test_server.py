@@ -400,6 +400,7 @@ async def test_a_restarted_master_knows_its_frameworks_and_adopts_running_tasks(
 
 async def test_a_master_records_its_flight(tmp_path: Path) -> None:
     path = tmp_path / "flight"
+    path.touch(0o644)
     server = await MasterServer.start(ServerSettings(listen="127.0.0.1:0", record=path))
     agent, framework = RawAgent(server.port), RawFramework(server.port)
     await agent.register()
@@ -415,6 +416,7 @@ async def test_a_master_records_its_flight(tmp_path: Path) -> None:
     assert [
         terms.offer_id for order in orders if isinstance(order, SendOffers) for terms in order.offers
     ] == [offer.offer_id]
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 async def test_a_recording_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,306 @@
+"""The files of a registry: made whole or not at all, private to their owner, refused when a part of them is lost.
+
+``registry.db`` (with ``-wal`` and ``-shm``) is the database. ``registry.commit`` has the number of the last commit whose
+news may have left the process: written after the commit and before the news, so a database behind it has lost something
+that somebody was told, whatever SQLite makes of the rest. A database ahead of it lost nothing: a kill came in between.
+``lock`` is held by the running master, and has a text once a first start came to its end in the directory; from then on
+a missing file is a loss and not a beginning.
+"""
+
+import fcntl
+import os
+import sqlite3
+import stat
+import zlib
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+APPLICATION_ID: Final = 0x46614C64
+"""Marks the file as ours, so that somebody else's database is never taken for a registry."""
+SCHEMA_VERSION: Final = 3
+_SCHEMA: Final = """
+create table commits (number integer not null);
+insert into commits values (0);
+create table epoch (number integer not null);
+insert into epoch values (0);
+create table frameworks (
+    id text primary key, name text not null, role text not null, principal text not null,
+    failover_timeout_ms integer not null
+) without rowid;
+create table agents (
+    id text primary key, hostname text not null, total text not null, attributes text not null,
+    is_away integer not null
+) without rowid;
+create table weights (role text primary key, weight real not null, by_resource text not null) without rowid;
+create table policy (
+    only integer primary key check (only = 1), policy text not null, placement text not null,
+    when_head_does_not_fit text not null, demand text not null default 'declared'
+);
+"""
+
+_FROM_VERSION: Final = {
+    1: "alter table policy add column demand text not null default 'declared';",
+    2: "create table commits (number integer not null); insert into commits values (0);",
+}
+
+_DATABASE: Final = "registry.db"
+_COMMIT: Final = "registry.commit"
+_LOCK: Final = "lock"
+_NEW: Final = ".new"
+"""Ends the name of a file that is being made. Only a whole one is given its own name."""
+_SQLITE_ADDS: Final = ("-wal", "-shm", "-journal")
+_OURS: Final = frozenset(
+    {
+        *(name + end for name in (_DATABASE, _DATABASE + _NEW) for end in ("", *_SQLITE_ADDS)),
+        _COMMIT,
+        _COMMIT + _NEW,
+        _LOCK,
+    }
+)
+_SERVED: Final = b"a master has served from this directory\n"
+
+_DIRECTORY_MODE: Final = 0o700
+_FILE_MODE: Final = 0o600
+
+_RESTORE: Final = "restore a copy in a new directory, or name a new one and accept what is lost (docs/operating.md, Backup and restore)"
+
+
+class RegistryError(Exception):
+    """The registry cannot be used; the text says which file, what was expected and what was found."""
+
+
+class CommitFile:
+    """The open ``registry.commit``: one short line, written over in place.
+
+    The line is far smaller than a sector, which disks write whole or not at all, so a crash leaves the old number or
+    the new one.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, number: int) -> None:
+        """Make the number durable."""
+        os.pwrite(self._descriptor, _commit_line(number), 0)
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryFiles:
+    """The files of one registry, open and locked."""
+
+    path: Path
+    connection: sqlite3.Connection
+    commits: CommitFile
+    lock: int
+
+    def close(self) -> None:
+        """Close all, the lock last."""
+        self.connection.close()
+        self.commits.close()
+        os.close(self.lock)
+
+
+def open_files(directory: Path) -> RegistryFiles:
+    """Open the registry in a directory, making both if no master has served there.
+
+    Raises:
+        RegistryError: the directory or a file cannot be used, a part is lost, or another master uses it. The database
+            and its commit number are left as they were.
+    """
+    try:
+        directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+    except OSError as error:
+        raise RegistryError(
+            f"{directory}: expected a directory that can be written, got {error.strerror}"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _make_private(directory)
+        return _open_locked(directory / _DATABASE, lock)
+    except BlockingIOError:
+        os.close(lock)
+        raise RegistryError(
+            f"{directory}: expected to be its only master, another process holds its lock"
+        ) from None
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def _make_private(directory: Path) -> None:
+    """Close what an older version left open to others: our files, and the directory if nothing else is in it."""
+    names = {entry.name for entry in directory.iterdir()}
+    for path in [directory / name for name in sorted(names & _OURS)]:
+        _tighten(path, stat.S_ISREG, _FILE_MODE)
+    if names <= _OURS:
+        _tighten(directory, stat.S_ISDIR, _DIRECTORY_MODE)
+
+
+def _tighten(path: Path, is_kind: Callable[[int], bool], mode: int) -> None:
+    found = path.lstat()
+    is_ours = is_kind(found.st_mode) and found.st_uid == os.geteuid()
+    if is_ours and stat.S_IMODE(found.st_mode) & ~mode:
+        path.chmod(mode)
+
+
+def _open_locked(path: Path, lock: int) -> RegistryFiles:
+    try:
+        has_served = os.fstat(lock).st_size > 0
+        told = _read_commit(path.with_name(_COMMIT))
+        if path.exists():
+            _check(path, told, has_served=has_served)
+        else:
+            _check_first_start(path, told, has_served=has_served)
+            _make_database(path)
+        connection = _connect(path)
+    except (sqlite3.Error, OSError, TypeError) as error:
+        # A table without its row reads as None, which is no row to take apart.
+        raise RegistryError(f"{path}: expected a registry, found damage or no access: {error}") from error
+    try:
+        (number,) = connection.execute("select number from commits").fetchone()
+        commits = _open_commit(path.with_name(_COMMIT), number)
+        if not has_served:
+            os.pwrite(lock, _SERVED, 0)
+            os.fsync(lock)
+    except BaseException:
+        connection.close()
+        raise
+    return RegistryFiles(path, connection, commits, lock)
+
+
+def _check_first_start(path: Path, told: int | None, *, has_served: bool) -> None:
+    log = path.with_name(path.name + "-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    if told is None and not has_served and not has_log:
+        return
+    left = _COMMIT if told is not None else _LOCK if has_served else log.name
+    raise RegistryError(
+        f"{path}: expected the registry of the master that served here ({left} tells of it), found none: {_RESTORE}"
+    )
+
+
+def _check(path: Path, told: int | None, *, has_served: bool) -> None:
+    """Look at a database, and whether it reaches what was told, without changing it."""
+    if path.stat().st_size == 0:
+        # We never make an empty one: it is whole before it has this name.
+        raise RegistryError(
+            f"{path}: expected a registry, got an empty file, which no first start leaves: {_RESTORE}"
+        )
+    # What a change of the journal's mode left half done can only be taken back by a connection that may write.
+    mode = "rw" if path.with_name(path.name + "-journal").exists() else "ro"
+    with closing(sqlite3.connect(f"file:{path}?mode={mode}", uri=True)) as connection:
+        (application,) = connection.execute("pragma application_id").fetchone()
+        (version,) = connection.execute("pragma user_version").fetchone()
+        if application != APPLICATION_ID:
+            raise RegistryError(f"{path}: expected a registry, got another kind of database")
+        if not 1 <= version <= SCHEMA_VERSION:
+            raise RegistryError(f"{path}: expected schema version 1 to {SCHEMA_VERSION}, got {version}")
+        (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise RegistryError(f"{path}: expected a sound registry, found damage: {verdict}")
+        (number,) = (
+            connection.execute("select number from commits").fetchone() if version == SCHEMA_VERSION else (0,)
+        )
+    if told is None and has_served:
+        raise RegistryError(
+            f"{path.with_name(_COMMIT)}: expected the number of the last commit, found no file, so nobody knows whether "
+            f"{path.name} is complete: {_RESTORE}; if it is as its master left it, remove {_LOCK} to use it as it is"
+        )
+    if told is not None and number < told:
+        raise RegistryError(
+            f"{path}: expected commit {told}, which {_COMMIT} says was made, found {number}: what was written since is "
+            f"lost from {path.name} or its -wal: {_RESTORE}"
+        )
+
+
+def _make_database(path: Path) -> None:
+    """Make an empty registry under another name, whole, and only then give it its own."""
+    made = path.with_name(path.name + _NEW)
+    for end in ("", *_SQLITE_ADDS):
+        made.with_name(made.name + end).unlink(missing_ok=True)
+    os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE))
+    with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+        connection.execute("pragma synchronous = full")
+        connection.executescript(
+            f"begin; {_SCHEMA} pragma application_id = {APPLICATION_ID};"
+            f" pragma user_version = {SCHEMA_VERSION}; commit;"
+        )
+        connection.execute("pragma journal_mode = wal")
+    _give_name(made, path)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("pragma journal_mode = wal")
+        # A framework that was told its id must find it again after a power cut.
+        connection.execute("pragma synchronous = full")
+        (version,) = connection.execute("pragma user_version").fetchone()
+        if version < SCHEMA_VERSION:
+            steps = "".join(_FROM_VERSION[older] for older in range(version, SCHEMA_VERSION))
+            connection.executescript(f"begin; {steps} pragma user_version = {SCHEMA_VERSION}; commit;")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _commit_line(number: int) -> bytes:
+    text = f"fairlead registry commit {number:020d}"
+    return f"{text} {zlib.crc32(text.encode()):08x}\n".encode()
+
+
+def _read_commit(path: Path) -> int | None:
+    """The number in the file; None if there is no file."""
+    try:
+        line = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    with suppress(ValueError, IndexError):
+        number = int(line.split()[3])
+        if line == _commit_line(number):
+            return number
+    raise RegistryError(
+        f"{path}: expected the number of the last commit, found damage, so nobody knows whether {_DATABASE} is complete: "
+        f"{_RESTORE}; if it is as its master left it, remove {_COMMIT} and {_LOCK} to use it as it is"
+    )
+
+
+def _open_commit(path: Path, number: int) -> CommitFile:
+    """The file, with the number at which the database is now."""
+    if not path.exists():
+        made = path.with_name(path.name + _NEW)
+        made.unlink(missing_ok=True)
+        _write_whole(made, _commit_line(number))
+        _give_name(made, path)
+    commits = CommitFile(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    commits.write(number)
+    return commits
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _give_name(made: Path, path: Path) -> None:
+    """Rename, and make the name durable."""
+    made.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
