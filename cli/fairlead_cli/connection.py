@@ -1,5 +1,6 @@
 """Calls to the master: one channel, a deadline on every call, and every failure turned into an expected error."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -7,7 +8,7 @@ from typing import Any, Final
 import grpc
 
 from fairlead_cli.errors import AgentAway, Failed, Invalid, Refused, Unreachable
-from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.limits import CLIENT_IDLE_MS, MESSAGE_BYTES_MAX
 from fairlead_proto.v1.files_pb2_grpc import FilesServiceStub
 from fairlead_proto.v1.operator_pb2_grpc import OperatorServiceStub
 
@@ -18,6 +19,7 @@ CHANNEL_OPTIONS: Final = (
     # A proxy for the web is no way to a cluster, and grpc would take it from the environment even for loopback.
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.client_idle_timeout_ms", CLIENT_IDLE_MS),
 )
 
 _REFUSALS: Final = (
@@ -30,6 +32,10 @@ _REFUSALS: Final = (
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.OUT_OF_RANGE,
 )
+TURNED_AWAY_PAUSE_S: Final = 0.5
+"""Between two attempts. A master that has as many connections as it may closes idle ones after five seconds."""
+
+_TURNED_AWAY: Final = ("Socket closed", "Connection reset by peer")
 # The network has no code for "who answered": these are the master's own words for an agent that is not there.
 _AGENT_AWAY: Final = ("agent ", "the agent ")
 _INVALID: Final = grpc.StatusCode.INVALID_ARGUMENT
@@ -46,7 +52,7 @@ class Connection:
         self.files = FilesServiceStub(channel)
 
     def call(self, method: Callable[..., Any], request: Any, *, timeout_s: float = DEADLINE_S) -> Any:
-        """The answer to one unary call.
+        """The answer to one unary call. A master that has no room for a connection is asked again until the time is over.
 
         Raises:
             Unreachable: nobody answers there, or not a master.
@@ -54,10 +60,14 @@ class Connection:
             Invalid: the master could not use a value.
             Failed: the master failed at it.
         """
-        try:
-            return method(request, timeout=timeout_s)
-        except grpc.RpcError as error:
-            raise as_expected(error, self.address) from error
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            try:
+                return method(request, timeout=deadline_s - time.monotonic())
+            except grpc.RpcError as error:
+                if not _was_turned_away(error) or time.monotonic() + TURNED_AWAY_PAUSE_S >= deadline_s:
+                    raise as_expected(error, self.address) from error
+            time.sleep(TURNED_AWAY_PAUSE_S)
 
 
 @contextmanager
@@ -65,6 +75,12 @@ def connected(address: str) -> Iterator[Connection]:
     """A connection for as long as the context; nothing is sent before the first call."""
     with grpc.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
         yield Connection(address, channel)
+
+
+def _was_turned_away(error: grpc.RpcError) -> bool:
+    """Whether somebody listens there and closed the connection before a word was said."""
+    details = error.details() or ""
+    return error.code() is grpc.StatusCode.UNAVAILABLE and any(word in details for word in _TURNED_AWAY)
 
 
 def as_expected(error: grpc.RpcError, address: str) -> Exception:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import grpc
 
-from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.limits import CLIENT_IDLE_MS, MESSAGE_BYTES_MAX
 from fairlead_proto.v1 import files_pb2, files_pb2_grpc, framework_pb2, framework_pb2_grpc
 from fairlead_sdk.clock import Clock, LoopClock
 from fairlead_sdk.errors import LinkBroken, Refused
@@ -26,6 +26,7 @@ READ_MARGIN_MS: Final = 5_000
 CHANNEL_OPTIONS: Final = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.client_idle_timeout_ms", CLIENT_IDLE_MS),
     # Our own retry loop decides when to try; grpc's, shared by all channels of a process, starts at one second.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),

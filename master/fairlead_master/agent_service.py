@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 import structlog
 
-from fairlead_master import agent_wire
+from fairlead_master import agent_wire, sessions
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession, RefusalCode
 from fairlead_master.runner import Runner
@@ -78,11 +78,15 @@ class _Session:
         self._questions_asked = 0
         self._end_reason = "the stream ended"
         self.number = runner.open_session(self._send)
+        self._unopened = asyncio.get_running_loop().call_later(
+            sessions.FIRST_MESSAGE_SECONDS_MAX, self._end_unopened
+        )
 
     async def serve(self) -> None:
         try:
             await converse(self._context, self.outbox, self._read)
         finally:
+            self._unopened.cancel()
             if self.outbox.overflown.is_set():
                 self._end_reason = "its messages were not read"
             for question in self._questions.values():
@@ -98,12 +102,20 @@ class _Session:
             while (batch := await self._context.read()) is not grpc.aio.EOF:
                 for message in batch.messages:
                     if is_first:
+                        self._unopened.cancel()
                         self._runner.post(agent_wire.read_register(self.number, message, self._kinds))
                         is_first = False
                     else:
                         self._take(message)
         except InvalidFieldError as error:
-            self._send([EndAgentSession(session=self.number, code=RefusalCode.INVALID, detail=str(error))])
+            self._refuse(RefusalCode.INVALID, str(error))
+
+    def _end_unopened(self) -> None:
+        expected = f"register within {sessions.FIRST_MESSAGE_SECONDS_MAX:g} s"
+        self._refuse(RefusalCode.TOO_SLOW, f"first message: expected {expected}, got nothing")
+
+    def _refuse(self, code: RefusalCode, detail: str) -> None:
+        self._send([EndAgentSession(session=self.number, code=code, detail=detail)])
 
     def _take(self, message: pb.AgentMessage) -> None:
         match message.WhichOneof("message"):

@@ -14,6 +14,7 @@ import structlog
 
 from fairlead_master.allocation.api import AllocationError
 from fairlead_master.core.settings import CoreSettings
+from fairlead_master.open_files import OpenFilesError, connections_max, raise_limit
 from fairlead_master.recording import RecordingError
 from fairlead_master.registry_files import RegistryError
 from fairlead_master.server import ListenError, MasterServer, ServerSettings
@@ -68,8 +69,8 @@ def run_master(options: MasterOptions) -> int:
     """
     try:
         configure_logging(options.log_level)
-        settings = make_settings(options)
-    except (AllocationError, ResourceError, ValueError) as error:
+        settings = replace(make_settings(options), connections_max=connections_max(raise_limit()))
+    except (AllocationError, ResourceError, OpenFilesError, ValueError) as error:
         return _refuse(str(error))
     try:
         return asyncio.run(_run(settings, options.ready_file))

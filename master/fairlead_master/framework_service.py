@@ -1,11 +1,12 @@
 """FrameworkService: one task reads a framework's calls, one writes its events; neither waits for the other."""
 
+import asyncio
 from typing import Any
 
 import grpc
 import structlog
 
-from fairlead_master import framework_wire
+from fairlead_master import framework_wire, sessions
 from fairlead_master.core import actions, events
 from fairlead_master.core.actions import Action, EndFrameworkSession, ErrorCode, WelcomeFramework
 from fairlead_master.runner import Runner
@@ -61,11 +62,15 @@ class _Session:
         self._log = log
         self.outbox: Outbox[pb.FrameworkEvents] = Outbox()
         self.number = runner.open_session(self._send)
+        self._unopened = asyncio.get_running_loop().call_later(
+            sessions.FIRST_MESSAGE_SECONDS_MAX, self._end_unopened
+        )
 
     async def serve(self) -> None:
         try:
             await converse(self._context, self.outbox, self._read)
         finally:
+            self._unopened.cancel()
             self._runner.close_session(self.number)
             self._runner.post(events.FrameworkDisconnected(session=self.number))
             was_cut_off = self.outbox.overflown.is_set()
@@ -78,6 +83,7 @@ class _Session:
             while (message := await self._context.read()) is not grpc.aio.EOF:
                 for call in message.calls:
                     if is_first:
+                        self._unopened.cancel()
                         self._runner.post(framework_wire.read_hello(self.number, call, self._host))
                         is_first = False
                     else:
@@ -113,6 +119,10 @@ class _Session:
             elif isinstance(order, EndFrameworkSession):
                 self._log.warning("framework.session_ended", code=order.code.value, detail=order.detail)
                 self.outbox.close()
+
+    def _end_unopened(self) -> None:
+        expected = f"hello within {sessions.FIRST_MESSAGE_SECONDS_MAX:g} s"
+        self._end(ErrorCode.TOO_SLOW, f"first call: expected {expected}, got nothing")
 
     def _end(self, code: ErrorCode, detail: str) -> None:
         self._send([actions.EndFrameworkSession(session=self.number, code=code, detail=detail)])

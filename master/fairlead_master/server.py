@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 
 from fairlead_master.agent_service import AgentService
 from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.calls import CallBounds
 from fairlead_master.core.actions import StorePolicy
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
@@ -48,6 +49,13 @@ _SERVICES: Final = tuple(
     )
 )
 
+HANDSHAKE_MS_MAX: Final = 5_000
+"""From a connection to the end of its handshake: two round trips, for which a host that swaps may need seconds."""
+
+IDLE_MS_MAX: Final = 5_000
+"""How long a connection without a call stays. A session is a call and lasts; who connects again in a millisecond
+notices nothing. A command waits ten seconds for its answer: within that time those who only sit there make room for it."""
+
 _CHANNEL: Final = (
     # Two masters must never share a port by accident, each getting half of the connections.
     ("grpc.so_reuseport", 0),
@@ -60,6 +68,9 @@ _CHANNEL: Final = (
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
+    ("grpc.http2.settings_timeout", HANDSHAKE_MS_MAX),
+    ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
 )
 
 
@@ -80,6 +91,8 @@ class ServerSettings:
     """What of ``core.allocation`` was asked for, by field, and so wins over what the registry remembers."""
     record: Path | None = None
     """Where to write a flight recording."""
+    connections_max: int | None = None
+    """Connections at once; those beyond are closed as they come. None does not bound them: for tests and benchmarks."""
 
 
 class MasterServer:
@@ -116,7 +129,7 @@ class MasterServer:
             runner = Runner(machine, registry, clock)
             if settings.record is not None:
                 runner.recorder = _make_recorder(settings.record, start)
-            server = grpc.aio.server(options=_CHANNEL)
+            server = grpc.aio.server(interceptors=(CallBounds(),), options=_options(settings.connections_max))
             port = _listen(server, settings.listen)
             master = cls(server, port, runner, registry)
             await master._serve(settings.kinds)
@@ -165,6 +178,12 @@ class MasterServer:
             self.runner.recorder.close()
         if self._registry is not None:
             await asyncio.to_thread(self._registry.close)
+
+
+def _options(connections_max: int | None) -> tuple[tuple[str, int], ...]:
+    if connections_max is None:
+        return _CHANNEL
+    return (*_CHANNEL, ("grpc.max_allowed_incoming_connections", connections_max))
 
 
 def _start_of(settings: ServerSettings, registry: Registry | None, now_ms: int) -> Header:

@@ -27,6 +27,9 @@ WRITE_SECONDS_MAX: Final = 30.0
 BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
 """Of one written batch. Single messages are kept below by those who make them, so every batch stays under the limit."""
 
+FIRST_MESSAGE_SECONDS_MAX: Final = 10.0
+"""From a stream to the Hello or Register that says whose it is: a peer sends it at once, a slow host within seconds."""
+
 _GOODBYE_SECONDS: Final = 1.0
 """How long a cut-off peer is given to take the status that says why."""
 

@@ -1,0 +1,90 @@
+"""Bounds on calls that are under way at once: listings, watchers, orders, files, health.
+
+A call holds memory, and may hold its connection for itself. Sessions of frameworks and agents are not counted here: one
+that does not say who it is ends within seconds, and of those that do the core admits so many and no more.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import grpc
+
+from fairlead_master.sessions import host_of
+
+CALLS_MAX: Final = 1_024
+CALLS_PER_PEER_MAX: Final = 256
+"""From one host: a screen or a script has a few under way. A quarter of all, so that three hosts do not use them up."""
+
+_SESSIONS: Final = frozenset({"/fairlead.v1.FrameworkService/Connect", "/fairlead.v1.AgentService/Session"})
+
+Handler = Any
+"""grpc.RpcMethodHandler; its fields are not declared."""
+
+
+class CallBounds(grpc.aio.ServerInterceptor):
+    """Refuses the call that is one too many, with RESOURCE_EXHAUSTED."""
+
+    def __init__(self) -> None:
+        self._under_way: Counter[str] = Counter()
+        """By host."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler:
+        """Hand on the handler of a session as it is, and any other with the bounds around it."""
+        handler = await continuation(handler_call_details)
+        if handler is None or handler_call_details.method in _SESSIONS:
+            return handler
+        # Exactly one of these is there.
+        kinds = {
+            "unary_unary": grpc.unary_unary_rpc_method_handler,
+            "unary_stream": grpc.unary_stream_rpc_method_handler,
+            "stream_unary": grpc.stream_unary_rpc_method_handler,
+            "stream_stream": grpc.stream_stream_rpc_method_handler,
+        }
+        kind = next(kind for kind in kinds if getattr(handler, kind) is not None)
+        bounded = self._bounded(getattr(handler, kind))
+        make: Any = kinds[kind]
+        return make(bounded, handler.request_deserializer, handler.response_serializer)
+
+    def _bounded(self, serve: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        async def answer(request: Any, context: Any) -> Any:
+            await self._check(context)
+            with self._counted(context):
+                return await serve(request, context)
+
+        async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
+            await self._check(context)
+            with self._counted(context):
+                async for response in serve(request, context):
+                    yield response
+
+        return stream if inspect.isasyncgenfunction(serve) else answer
+
+    async def _check(self, context: Any) -> None:
+        host = host_of(context.peer())
+        if self._under_way[host] >= CALLS_PER_PEER_MAX:
+            detail = (
+                f"calls: expected at most {CALLS_PER_PEER_MAX} at once from one host, got another from {host}"
+            )
+        elif self._under_way.total() >= CALLS_MAX:
+            detail = f"calls: expected at most {CALLS_MAX} at once, got another"
+        else:
+            return
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{detail}: end some, or try again later")
+
+    @contextmanager
+    def _counted(self, context: Any) -> Iterator[None]:
+        host = host_of(context.peer())
+        self._under_way[host] += 1
+        try:
+            yield
+        finally:
+            self._under_way[host] -= 1
+            if not self._under_way[host]:
+                del self._under_way[host]

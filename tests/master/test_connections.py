@@ -1,0 +1,185 @@
+"""Connections, streams and calls that are only there: a real master makes room for those that want something."""
+
+import asyncio
+import os
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from fairlead_master import calls, server, sessions
+from fairlead_master.open_files import FILES_KEPT, OpenFilesError, connections_max
+from fairlead_master.server import MasterServer, ServerSettings
+from fairlead_proto.v1 import agent_pb2, framework_pb2, operator_pb2, operator_pb2_grpc
+from tests.builders.peers import PATIENCE_S, RawAgent, RawFramework, a_master
+
+pytestmark = pytest.mark.shell
+CONNECTIONS = 20
+
+
+@pytest.fixture
+async def crowded(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MasterServer]:
+    """A master that takes so many connections and no more, all of which are taken by sockets that say nothing."""
+    hurry(monkeypatch, "grpc.server_handshake_timeout_ms")
+    settings = ServerSettings(listen="127.0.0.1:0", connections_max=CONNECTIONS)
+    master = await MasterServer.start(settings)
+    sockets = [socket.create_connection(("127.0.0.1", master.port)) for _ in range(CONNECTIONS)]
+    try:
+        yield master
+    finally:
+        for each in sockets:
+            each.close()
+        await master.stop(grace_s=0.1)
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    """Let one of the server's times be a tenth of a second."""
+    monkeypatch.setattr(server, "_CHANNEL", tuple({**dict(server._CHANNEL), option: 100}.items()))
+
+
+async def list_agents(port: int) -> Any:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        operator: Any = operator_pb2_grpc.OperatorServiceStub(channel)
+        return await operator.ListAgents(operator_pb2.ListRequest(), timeout=PATIENCE_S)
+
+
+async def test_connections_that_say_nothing_make_room_for_those_that_do(crowded: MasterServer) -> None:
+    answer = None
+    async with asyncio.timeout(PATIENCE_S):
+        while answer is None:
+            with suppress(grpc.aio.AioRpcError):
+                answer = await list_agents(crowded.port)
+
+    assert list(answer.agents) == []
+
+
+async def test_a_connection_beyond_the_bound_is_closed_at_once() -> None:
+    settings = ServerSettings(listen="127.0.0.1:0", connections_max=1)
+    master = await MasterServer.start(settings)
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", master.port)),
+            pytest.raises(grpc.aio.AioRpcError) as refusal,
+        ):
+            await list_agents(master.port)
+    finally:
+        await master.stop(grace_s=0.1)
+
+    assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_connection_without_a_call_is_closed_and_a_session_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hurry(monkeypatch, "grpc.max_connection_idle_ms")
+    async with a_master() as master:
+        framework, agent = RawFramework(master.port), RawAgent(master.port)
+        alone = (("grpc.use_local_subchannel_pool", 1),)  # or it would share the connection of the others
+        idle = grpc.aio.insecure_channel(f"127.0.0.1:{master.port}", options=alone)
+        try:
+            await framework.hello()
+            await agent.register()
+            await idle.channel_ready()
+
+            await asyncio.wait_for(idle.wait_for_state_change(grpc.ChannelConnectivity.READY), PATIENCE_S)
+
+            assert (await framework.want(1)).code == framework_pb2.CALL_CODE_OK
+            assert (await framework.offer()).units == 1
+        finally:
+            for peer in (framework, agent, idle):
+                await peer.close()
+
+
+async def test_a_stream_that_does_not_say_whose_it_is_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "FIRST_MESSAGE_SECONDS_MAX", 0.05)
+    async with a_master() as master:
+        framework, agent = RawFramework(master.port), RawAgent(master.port)
+        try:
+            await framework.stream.write(framework_pb2.FrameworkCalls())
+            await agent.stream.write(agent_pb2.AgentMessages())
+
+            error = await framework.expect("error")
+            refused = await agent.expect("refused")
+
+            assert error.code == framework_pb2.ERROR_CODE_TOO_SLOW
+            assert error.detail == "first call: expected hello within 0.05 s, got nothing"
+            assert refused.code == agent_pb2.REFUSAL_CODE_TOO_SLOW
+            assert refused.detail == "first message: expected register within 0.05 s, got nothing"
+        finally:
+            for peer in (framework, agent):
+                await peer.close()
+
+
+async def test_a_session_that_said_hello_in_time_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "FIRST_MESSAGE_SECONDS_MAX", 0.2)
+    async with a_master(heartbeat_interval_ms=100) as master:
+        framework = RawFramework(master.port)
+        try:
+            await framework.hello()
+            for _ in range(4):
+                await framework.expect("heartbeat")
+
+            assert (await framework.want(0)).code == framework_pb2.CALL_CODE_OK
+        finally:
+            await framework.close()
+
+
+async def test_a_host_has_so_many_calls_under_way_and_sessions_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls, "CALLS_PER_PEER_MAX", 2)
+    async with a_master() as master, grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
+        operator: Any = operator_pb2_grpc.OperatorServiceStub(channel)
+        watches = [operator.Watch(operator_pb2.WatchRequest()) for _ in range(2)]
+        for watch in watches:
+            await asyncio.wait_for(watch.read(), PATIENCE_S)
+        framework = RawFramework(master.port)
+        try:
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await operator.ListAgents(operator_pb2.ListRequest())
+            welcome = await framework.hello()
+            watches[0].cancel()
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    try:
+                        await operator.ListAgents(operator_pb2.ListRequest())
+                        break
+                    except grpc.aio.AioRpcError:
+                        await asyncio.sleep(0.01)
+        finally:
+            await framework.close()
+
+    assert refusal.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert refusal.value.details() == (
+        "calls: expected at most 2 at once from one host, got another from 127.0.0.1: end some, or try again later"
+    )
+    assert welcome.framework_id
+
+
+def test_so_many_open_files_are_kept_for_what_is_no_connection() -> None:
+    assert connections_max(4096) == 4096 - FILES_KEPT
+    with pytest.raises(OpenFilesError, match="expected a hard limit of at least 192, got 100"):
+        connections_max(100)
+
+
+def test_a_master_opens_as_many_files_as_it_may(tmp_path: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 512))
+
+    ready = tmp_path / "ready"
+    run = f"from fairlead_master.cli import *; run_master(MasterOptions(listen='127.0.0.1:0', ready_file=Path({str(ready)!r})))"
+    os.mkfifo(ready)
+    with subprocess.Popen([sys.executable, "-c", run], preexec_fn=limit, stderr=subprocess.DEVNULL) as master:  # noqa: PLW1509 - no thread is about
+        ready.read_text()
+        limits = Path(f"/proc/{master.pid}/limits").read_text()
+        master.terminate()
+
+    (line,) = (line for line in limits.splitlines() if line.startswith("Max open files"))
+    assert line.split()[3:5] == ["512", "512"]
