@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -28,6 +29,9 @@ EXPLAIN_AFTER_S: Final = 2.0
 EXPLAIN_INTERVAL_S: Final = 5.0
 """Between questions while it still waits; each is one small call."""
 
+RECONNECT_TIMEOUT_MS: Final = 30_000
+"""A master that is started again is back in seconds; a person who waits longer should decide whether to."""
+
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -42,9 +46,16 @@ def run_attached(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
 
 async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
     request.check()
+    if request.reconnect_timeout_ms is None:
+        request = replace(request, reconnect_timeout_ms=RECONNECT_TIMEOUT_MS)
     display = make_display(has_prefix=request.count > 1, is_quiet=is_quiet, is_json=is_json)
-    async with async_connected(request.master) as connection, open_run(request, connection) as run:
-        follower = OutputFollower(connection, display, run.framework.framework_id)
+    notes = _Notes()
+    patience_s = (request.reconnect_timeout_ms or 0) / 1000
+    async with (
+        async_connected(request.master, patience_s=patience_s) as connection,
+        open_run(request, connection, notes.say) as run,
+    ):
+        follower = notes.follower = OutputFollower(connection, display, run.framework.framework_id)
         try:
             with _interrupts(run, follower) as interrupted:
                 explaining = asyncio.create_task(_explain_waiting(run, follower, connection))
@@ -61,11 +72,32 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
                 if remark := finished_remark(run.results.values()):
                     await follower.note(remark)
         finally:
+            await notes.finish()
             await follower.close()
         if is_json:
             found = [run.results[task.task_id] for task in run.tasks if task.task_id in run.results]
             print_json([result_row(result, run.framework) for result in found])
         return EXIT_INTERRUPTED if interrupted.is_set() else exit_code(run)
+
+
+class _Notes:
+    """Lines a person must see: in order with the output once there is output."""
+
+    def __init__(self) -> None:
+        self.follower: OutputFollower | None = None
+        self._shown: list[asyncio.Task[None]] = []
+
+    def say(self, text: str) -> None:
+        """Print a line on stderr."""
+        if self.follower is None:
+            print(f"fairlead: {text}", file=sys.stderr, flush=True)
+        else:
+            self._shown.append(asyncio.create_task(self.follower.note(f"fairlead: {text}")))
+
+    async def finish(self) -> None:
+        """Return when all of them are printed; later ones go to stderr directly."""
+        self.follower = None
+        await asyncio.gather(*self._shown, return_exceptions=True)
 
 
 async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnection) -> None:

@@ -20,6 +20,9 @@ CHANNEL_OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.client_idle_timeout_ms", CLIENT_IDLE_MS),
+    # Who waits for a master that restarts decides when to try; grpc's own pauses grow to minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
 )
 
 _REFUSALS: Final = (

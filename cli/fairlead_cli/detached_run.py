@@ -1,6 +1,6 @@
 """`fairlead run --detach`: the framework lives in a process of its own that outlives the shell.
 
-The parent starts it, waits for one line on a pipe that says what became of the request, and leaves. The child keeps
+The parent starts it, waits for the line on a pipe that says what became of the request, and leaves. The child keeps
 a log in the state directory of its user, ``${XDG_STATE_HOME:-~/.local/state}/fairlead/detached``, named after its
 framework and master: ids of frameworks are one master's own.
 """
@@ -98,14 +98,15 @@ def _start_child(request: RunRequest) -> dict[str, Any]:
         with suppress(BrokenPipeError), child.stdin:
             # By a pipe and not as arguments: what is in the environment of a task is not for everyone's eyes.
             child.stdin.write(json.dumps(asdict(request)).encode())
-        line = answers.readline()
-    if not line:
-        raise Failed(f"the detached run died at its start; see {log.name}")
-    answer = json.loads(line)
-    assert isinstance(answer, dict)
-    # The child is init's from now on; nobody here will wait for it.
-    child.returncode = 0
-    return answer
+        for line in answers:
+            answer = json.loads(line)
+            assert isinstance(answer, dict)
+            if "note" not in answer:
+                # The child is init's from now on; nobody here will wait for it.
+                child.returncode = 0
+                return answer
+            print(f"fairlead: {answer['note']}", file=sys.stderr, flush=True)
+    raise Failed(f"the detached run died at its start; see {log.name}")
 
 
 class Parent:
@@ -116,14 +117,22 @@ class Parent:
         self._pipe: int | None = pipe
         os.set_inheritable(pipe, False)
 
+    def note(self, text: str) -> None:
+        """Log a line for people, and have it printed by the parent as long as that waits."""
+        _log.warning("%s", text)
+        self._write({"note": text})
+
     def tell(self, answer: dict[str, Any]) -> None:
-        """Write one line of JSON, the first time; the parent does not wait for a second."""
-        if self._pipe is None:
-            return
-        with suppress(OSError):  # the parent is gone
-            os.write(self._pipe, json.dumps(answer).encode() + b"\n")
-        os.close(self._pipe)
-        self._pipe = None
+        """Say how the run began, the first time; the parent does not wait for a second."""
+        self._write(answer)
+        if self._pipe is not None:
+            os.close(self._pipe)
+            self._pipe = None
+
+    def _write(self, answer: dict[str, Any]) -> None:
+        if self._pipe is not None:
+            with suppress(OSError):  # the parent is gone
+                os.write(self._pipe, json.dumps(answer).encode() + b"\n")
 
 
 async def run_child(request: RunRequest, parent: Parent, log: Path) -> None:
@@ -136,7 +145,7 @@ async def run_child(request: RunRequest, parent: Parent, log: Path) -> None:
     """
     async with async_connected(request.master) as connection:
         try:
-            async with open_run(request, connection) as run:
+            async with open_run(request, connection, parent.note) as run:
                 framework_id = run.framework.framework_id
                 log = log.rename(log.with_name(log_name(framework_id, request.master)))
                 finishing = asyncio.create_task(run.finish(_log_launch, _log_result, lambda: None))

@@ -40,6 +40,8 @@ class Unreachable(click.ClickException):
 
     def __init__(self, address: str, detail: str) -> None:
         """Args: the address that was tried, and what the network said."""
+        self.address = address
+        self.detail = detail
         super().__init__(
             f"cannot reach the master at {address} ({detail}): is it running? "
             "start one with `fairlead up`, or set FAIRLEAD_MASTER"
@@ -53,6 +55,8 @@ class AgentAway(Unreachable):
 
     def __init__(self, detail: str) -> None:
         """Args: what the master said."""
+        self.address = ""
+        self.detail = detail
         click.ClickException.__init__(self, detail)
 
 

@@ -52,12 +52,21 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
     help="How often a task that fails is run again; one that is lost with its host is in any case.",
 )
 @click.option(
+    "--wait",
+    "wait_ms",
+    type=DURATION,
+    default="3s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to try to reach a master that does not answer at the start, as while it restarts.",
+)
+@click.option(
     "--reconnect-timeout",
     "reconnect_timeout_ms",
     type=DURATION,
     default=None,
     metavar="DURATION",
-    help="How long to try to reach a master that went away, before giving up [default: 1h]",
+    help="How long to try to reach a master that went away later [default: 30s, with --detach 1h]",
 )
 @click.option(
     "--detach",
@@ -87,17 +96,17 @@ def run(
     reconnect_timeout_ms: int | None,
     retries: int,
     role: str,
+    wait_ms: int,
     weight: float | None,
 ) -> int:
     """Run a command on the cluster.
 
-    No shell is involved: for one, run sh -c '...'. Attached, the output of its tasks appears as it is written, Ctrl-C
-    kills them, and the exit code is the task's own (128+N for signal N), or, with -n COUNT, 0 if all finished and 1 otherwise.
-    A demand no agent can ever meet is refused at once with exit code 4. With --json the tasks are printed on
-    stdout when they are over, and their output goes to stderr.
+    No shell is involved: for one, run sh -c '...'. Attached, output appears as it is written, Ctrl-C kills the tasks, and the
+    exit code is the task's own (128+N for signal N), or, with -n COUNT, 0 if all finished and 1 otherwise; 4 is a demand no
+    agent can ever meet, 3 a master away for longer than --wait or, later, --reconnect-timeout. With --json stdout has the
+    tasks at the end, stderr their output.
 
-    With --detach a process in the background of this host launches what still waits and runs again what is lost: if
-    it ends, or this host does, its tasks end when the master has missed it for an hour. Its log is named on stderr.
+    With --detach a process in the background goes on; if it ends, so do its tasks when the master has missed it for an hour.
     """
     from fairlead_cli.run_request import RunRequest
 
@@ -117,6 +126,7 @@ def run(
         max_runtime=max_runtime,
         grace=grace,
         retries=retries,
+        wait_ms=wait_ms,
         reconnect_timeout_ms=reconnect_timeout_ms,
     )
     if detach:

@@ -31,6 +31,8 @@ class RunRequest:
     max_runtime: str | None = None
     grace: str | None = None
     retries: int = 0
+    wait_ms: int = 0
+    """How long a master that does not answer at the start is tried; 0 is once."""
     reconnect_timeout_ms: int | None = None
     """How long a master that went away is tried; None is the SDK's: as long as the master keeps the framework, 1 h."""
 

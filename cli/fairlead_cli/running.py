@@ -6,10 +6,13 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from fairlead_cli.errors import Failed, Refused, Unreachable
+from fairlead_cli.reaching import MasterLost, Say, reach, session_text
 from fairlead_cli.run_request import RunRequest
 from fairlead_cli.sandbox import AsyncConnection
 from fairlead_proto.v1.operator_pb2 import ExplainRequest, Explanation, GetClusterRequest, WaitReason
 from fairlead_sdk import errors as sdk_errors
+from fairlead_sdk.clock import LoopClock
+from fairlead_sdk.events import Connected, Disconnected
 from fairlead_sdk.framework import Framework
 from fairlead_sdk.task import Progress, Task, TaskResult
 from fairlead_sdk.workload import Phase
@@ -50,7 +53,7 @@ class Run:
 
         Raises:
             Refused: no task fits on any agent, or the master will not have the demand.
-            Unreachable: the master stayed away for too long.
+            MasterLost: the master stayed away for too long.
         """
 
         def progressed(progress: Progress) -> None:
@@ -124,6 +127,8 @@ def _raise_expected(error: BaseException | None, framework_id: str) -> None:
             return
         case sdk_errors.Refused():
             raise Refused(error.detail or str(error)) from error
+        case sdk_errors.MasterUnreachable():
+            raise MasterLost(framework_id, error) from error
         case sdk_errors.FairleadError():
             raise Failed(f"framework {framework_id} ended: {error}") from error
         case _:
@@ -131,16 +136,31 @@ def _raise_expected(error: BaseException | None, framework_id: str) -> None:
 
 
 @asynccontextmanager
-async def open_run(request: RunRequest, connection: AsyncConnection) -> AsyncIterator[Run]:
+async def open_run(request: RunRequest, connection: AsyncConnection, say: Say) -> AsyncIterator[Run]:
     """A framework with the request's tasks, not started yet; leaving the context ends it with all that still runs.
 
+    Args:
+        request: what to run.
+        connection: with its master.
+        say: told when the master is away, and when it is back.
+
     Raises:
-        Unreachable: no master answers.
+        Unreachable: no master answers in the time that the request allows.
         Refused: the master will not have the framework.
         Invalid: the request cannot be.
     """
-    # The SDK is patient with a master that is away; a person at a shell wants to know at once.
-    await connection.call(connection.operator.GetCluster, GetClusterRequest())
+
+    def told(event: Connected | Disconnected) -> None:
+        if text := session_text(event, request.master, request.reconnect_timeout_ms):
+            say(text)
+
+    # By calls of ours and not by the session's own tries, which say nothing meanwhile.
+    await reach(
+        lambda: connection.call(connection.operator.GetCluster, GetClusterRequest()),
+        wait_ms=request.wait_ms,
+        clock=LoopClock(),
+        say=say,
+    )
     patience_ms = request.reconnect_timeout_ms
     framework = Framework(
         request.framework_name,
@@ -150,6 +170,7 @@ async def open_run(request: RunRequest, connection: AsyncConnection) -> AsyncIte
         reconnect_timeout=None
         if patience_ms is None
         else max(1, patience_ms) / 1000,  # 0 would be the default
+        on_session=told,
     )
     try:
         await framework.start()

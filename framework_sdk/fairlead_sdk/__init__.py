@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from fairlead_sdk.errors import Refused as Refused
     from fairlead_sdk.errors import Superseded as Superseded
     from fairlead_sdk.events import AcceptItem as AcceptItem
+    from fairlead_sdk.events import Connected as Connected
+    from fairlead_sdk.events import Disconnected as Disconnected
     from fairlead_sdk.events import Offer as Offer
     from fairlead_sdk.events import Rejection as Rejection
     from fairlead_sdk.framework import Framework as Framework
@@ -68,7 +70,7 @@ _MODULES = {
         "Refused",
         "Superseded",
     ),
-    "fairlead_sdk.events": ("AcceptItem", "Offer", "Rejection"),
+    "fairlead_sdk.events": ("AcceptItem", "Connected", "Disconnected", "Offer", "Rejection"),
     "fairlead_sdk.framework": ("Framework",),
     "fairlead_sdk.handles": ("TaskHandle",),
     "fairlead_sdk.matching": ("fitting_tasks",),
@@ -83,8 +85,10 @@ __all__ = [
     "AcceptItem",
     "Amounts",
     "Closed",
+    "Connected",
     "Constraint",
     "Demand",
+    "Disconnected",
     "Driver",
     "FairleadError",
     "Framework",

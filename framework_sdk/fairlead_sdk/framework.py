@@ -5,7 +5,7 @@ needs are declined in the turn they arrive, so that a framework of this kind nev
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self, assert_never
 from weakref import WeakKeyDictionary
@@ -18,7 +18,7 @@ from fairlead_sdk.calls import Hello, Scope
 from fairlead_sdk.client import MasterClient
 from fairlead_sdk.clock import Timer, wait_until
 from fairlead_sdk.errors import Closed, FairleadError, Refused
-from fairlead_sdk.events import Event, SessionOver, StatusReceived, Welcome
+from fairlead_sdk.events import Connected, Disconnected, Event, SessionOver, StatusReceived, Welcome
 from fairlead_sdk.handles import Listener, OnProgress, RunGroup, TaskHandle
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.transport import Transport
@@ -46,6 +46,7 @@ _ATTEMPT_SUFFIX_LENGTH: Final = 8
 """Room for the ``.2`` of a further attempt below the bound on ids."""
 
 OnExit = Literal["teardown", "leave"]
+OnSession = Callable[[Connected | Disconnected], object]
 
 
 def make_transport(master: str | Transport | None) -> Transport:
@@ -75,6 +76,8 @@ class Framework:
         unreachable_timeout: how long a task's agent may be away before the task is run elsewhere.
         connect_timeout: how long to try for the first connection.
         reconnect_timeout: how long to try for a lost one; None is the failover timeout.
+        on_session: called on the event loop when the session stands (``Connected``) and when it breaks and is tried
+            again (``Disconnected``); must not raise.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Framework:
         unreachable_timeout: float | str = UNREACHABLE_TIMEOUT_S,
         connect_timeout: float | str = 10.0,
         reconnect_timeout: float | str | None = None,
+        on_session: OnSession | None = None,
     ) -> None:
         if on_exit not in ("teardown", "leave"):
             raise ValueError(f"on_exit: expected teardown or leave, got {on_exit!r}")
@@ -105,6 +109,7 @@ class Framework:
             failover_timeout_ms=parse_duration("failover_timeout", failover_timeout),
         )
         self._master = master
+        self._on_session = on_session
         self._connect_timeout_ms = parse_duration("connect_timeout", connect_timeout)
         self._reconnect_timeout_ms = parse_duration("reconnect_timeout", reconnect_timeout)
         self._workload = Workload(
@@ -370,6 +375,8 @@ class Framework:
                 self._end_session(event.error)
                 return
             actions.extend(self._workload.step(event, now_ms))
+            if isinstance(event, Connected | Disconnected) and self._on_session is not None:
+                self._on_session(event)
             if isinstance(event, StatusReceived) and self._client is not None:
                 # What there is to write down of a report is in the workload now.
                 self._client.state.acknowledge(event.status)
