@@ -1,15 +1,22 @@
 """Follows a task's processes where there are no cgroups: nothing is limited, but nothing outlives its task either.
 
 The executor is a subreaper, so whatever loses its parent becomes the executor's child and cannot get away. Whose it was
-is told by its session (a task starts as leader of one), else by the environment it was started with. A process that has
-changed both belongs to one of the tasks that ran when it was found, and is killed when the last of these ends.
+is told by the mark its task was started with, else by its session (a task starts as leader of one), else by the
+environment it was started with. A process that has changed all three belongs to one of the tasks that ran when it was
+found, and is killed when the last of these ends.
+
+When a task is gone is decided by one reading of the executor's own children. A child stays in that list until the
+executor reaps it, and what a dying process leaves is added behind it: so if nothing of a task is in the list, not even
+a zombie, there is nothing of it further down either, and nothing that could make more.
 """
 
 import os
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_agent.executor.isolation import Limits
+from fairlead_agent.executor.marks import SANDBOX_VARIABLE, Marks
 from fairlead_agent.executor.processes import (
+    ProcessStat,
     children_of,
     cpu_time_ms_of,
     descendants_of,
@@ -20,60 +27,81 @@ from fairlead_agent.executor.processes import (
 )
 from fairlead_agent.executor.protocol import Measurement
 
-SANDBOX_VARIABLE: Final = b"FAIRLEAD_SANDBOX"
-"""Set for every task, and different for each: the mark that a daemon carries into its own session."""
+_SWEEPS_MAX: Final = 20
+"""In one ``kill`` of what an ended task has left, while each finds processes that the one before did not. A daemon that
+forks and exits all the time is a new process every fraction of a millisecond; a sweep takes about as long."""
 
 
 class NoIsolation:
     """The isolation that follows processes and limits nothing."""
 
-    def __init__(self, note: str) -> None:
+    def __init__(self, note: str, work_dir: str) -> None:
         self.name = "none"
         self.note = note
         self.directories: list[str] = []
-        self._groups: list[FollowedGroup] = []
-        self._owners: dict[int, tuple[FollowedGroup, ...]] = {}
-        """Each orphan that has become our child, with the groups it may be of."""
+        self.marks = Marks(work_dir)
+        self._groups: dict[FollowedGroup, None] = {}
+        self._orphans: dict[int, _Orphan] = {}
+        """Each orphan that has become our child."""
 
     def create(self, name: str, sandbox: str, /) -> "FollowedGroup":
         """Make a group; it is empty until it adopts its main process."""
         group = FollowedGroup(self, name, sandbox)
-        self._groups.append(group)
+        self._groups[group] = None
         return group
 
     def refresh(self) -> None:
-        """Find the orphans among our children, and whose they are."""
+        """Find the orphans among our children, and whose they are; kill those of nobody."""
         mains = {group.main_pid for group in self._groups}
-        orphans = [pid for pid in children_of(os.getpid()) if pid not in mains]
-        self._owners = {pid: self._owners.get(pid) or self._owners_of(pid) for pid in orphans}
-        for pid, owners in self._owners.items():
-            if not owners:
-                kill(pid)
+        found = {}
+        for pid in children_of(os.getpid()):
+            if pid not in mains and (stat := stat_of(pid)) is not None:
+                found[pid] = _Orphan(stat.start_ticks, self._owners_of(pid, stat))
+        self._orphans = found
+        for pid in descendants_of(pid for pid, orphan in found.items() if not orphan.owners):
+            kill(pid)
 
-    def _owners_of(self, pid: int) -> "tuple[FollowedGroup, ...]":
-        stat = stat_of(pid)
-        sandbox = environment_of(pid).get(SANDBOX_VARIABLE)
+    def _owners_of(self, pid: int, stat: ProcessStat) -> "tuple[FollowedGroup, ...]":
+        known = self._orphans.get(pid)
+        if known is not None and known.start_ticks == stat.start_ticks:
+            return tuple(group for group in known.owners if group in self._groups)
+        mark = self.marks.read(pid)
+        sandbox = environment_of(pid).get(SANDBOX_VARIABLE, b"")
         for group in self._groups:
-            if (stat is not None and stat.session_id == group.session_id) or sandbox == group.sandbox:
+            if (
+                (mark and mark == group.mark)
+                or stat.session_id == group.session_id
+                # A task may be an agent itself, whose tasks have sandboxes within its own.
+                or f"{os.fsdecode(sandbox)}/".startswith(f"{group.sandbox}/")
+            ):
                 return (group,)
         return tuple(self._groups)
 
     def orphans_of(self, group: "FollowedGroup") -> list[int]:
         """Give the orphans that can be of no other living group."""
-        others = [other for other in self._groups if other is not group]
-        return [
-            pid
-            for pid, owners in self._owners.items()
-            if group in owners and not any(other in owners for other in others)
-        ]
+        return [pid for pid, orphan in self._orphans.items() if orphan.owners == (group,)]
 
     def discard(self, group: "FollowedGroup") -> None:
         """Follow a group no more."""
-        self._groups.remove(group)
+        del self._groups[group]
+        if self._orphans:
+            # Those that could be of this one or of others are of the others, or of nobody.
+            self.refresh()
 
     def close(self) -> bool:
-        """Nothing is shared by the groups."""
-        return True
+        """Kill whatever is still there. False: something still is."""
+        left = [pid for pid in descendants_of(children_of(os.getpid())) if is_running(pid)]
+        for pid in left:
+            kill(pid)
+        return not left
+
+
+class _Orphan(NamedTuple):
+    """A process that has lost its parent."""
+
+    start_ticks: int
+    owners: "tuple[FollowedGroup, ...]"
+    """The groups it may be of, as far as they are followed."""
 
 
 class FollowedGroup:
@@ -81,7 +109,8 @@ class FollowedGroup:
 
     def __init__(self, isolation: NoIsolation, name: str, sandbox: str) -> None:
         self.name = name
-        self.sandbox = os.fsencode(sandbox)
+        self.sandbox = sandbox
+        self.mark = isolation.marks.next()
         self.main_pid = 0
         """0 before it is started and after it is reaped."""
         self.session_id = 0
@@ -90,10 +119,12 @@ class FollowedGroup:
         self._mem_peak_bytes = 0
 
     def enter(self) -> None:
-        """There is nothing to enter."""
+        """Put the mark on the executor, for the process that it now starts to inherit."""
+        self._isolation.marks.put_on(self.mark)
 
     def leave(self) -> None:
-        """There is nothing to leave."""
+        """Take the mark off."""
+        self._isolation.marks.take_off()
 
     def adopt(self, pid: int) -> None:
         """Follow this main process."""
@@ -107,16 +138,28 @@ class FollowedGroup:
         """No limit can be enforced; the isolation's note says so."""
 
     def pids(self) -> list[int]:
-        """Give the living processes, as of the last refresh where they are orphans."""
+        """Give the processes, zombies that nobody has reaped included, as of the last refresh where they are orphans."""
         roots = self._isolation.orphans_of(self)
         if self.main_pid:
             roots.insert(0, self.main_pid)
-        return [pid for pid in descendants_of(roots) if is_running(pid)] if roots else []
+        return descendants_of(roots) if roots else []
 
     def kill(self) -> None:
-        """Send SIGKILL to all there are now, parents first, so that few children are made meanwhile."""
-        for pid in self.pids():
-            kill(pid)
+        """Send SIGKILL to all there are, parents first, so that few children are made meanwhile.
+
+        What an ended task has left is swept until nothing new turns up: it may consist of processes that live shorter
+        than the pause between two calls.
+        """
+        killed: set[int] = set()
+        for sweep in range(1 if self.main_pid else _SWEEPS_MAX):
+            if sweep:
+                self._isolation.refresh()
+            new = [pid for pid in self.pids() if pid not in killed]
+            if not new:
+                return
+            for pid in new:
+                kill(pid)
+            killed.update(new)
 
     def measure(self) -> Measurement:
         """Add up what /proc says of the processes."""

@@ -29,7 +29,7 @@ def choose(wanted: str, *, parent: str, work_dir: str, agent_pid: int) -> Isolat
     if wanted not in CHOICES:
         raise IsolationError(f"isolation: expected one of {', '.join(CHOICES)}, got {wanted!r}")
     if wanted == "none":
-        return NoIsolation(f"{_NOT_ENFORCED}: isolation none was asked for")
+        return NoIsolation(f"{_NOT_ENFORCED}: isolation none was asked for", work_dir)
     name = share_name(work_dir)
     places = _places()
     reasons = []
@@ -44,7 +44,7 @@ def choose(wanted: str, *, parent: str, work_dir: str, agent_pid: int) -> Isolat
             reasons.append(str(error))
     if wanted != "auto":
         raise IsolationError(reasons[0])
-    return NoIsolation(f"{_NOT_ENFORCED} ({'; '.join(reasons)})")
+    return NoIsolation(f"{_NOT_ENFORCED} ({'; '.join(reasons)})", work_dir)
 
 
 def share_name(work_dir: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from fairlead_agent.executor import cgroup_tree
 from fairlead_agent.executor.journal import Recorded
-from fairlead_agent.executor.no_isolation import SANDBOX_VARIABLE
+from fairlead_agent.executor.marks import SANDBOX_VARIABLE
 from fairlead_agent.executor.processes import all_pids, descendants_of, environment_of, kill_exactly, stat_of
 from fairlead_agent.executor.protocol import Exited, Measurement
 

@@ -312,10 +312,12 @@ def test_places_in_a_container_that_sees_only_its_own_part() -> None:
     assert places.unified == ""
 
 
-def test_no_isolation_says_in_one_line_what_is_not_enforced_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_isolation_says_in_one_line_what_is_not_enforced_and_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(probe, "_places", lambda: CgroupPlaces({}, "", {}))
 
-    isolation = probe.choose("auto", parent="", work_dir="/w", agent_pid=0)
+    isolation = probe.choose("auto", parent="", work_dir=str(tmp_path), agent_pid=0)
 
     assert isolation.name == "none"
     assert isolation.note == (

@@ -1,13 +1,16 @@
 """Tasks as real processes: how they start, what they get, and that nothing of them is left."""
 
+import asyncio
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fairlead_agent.executor.probe import share_name
-from fairlead_agent.executor.processes import is_running
+from fairlead_agent.executor.processes import all_pids, is_running
 from fairlead_agent.executor.protocol import Started
 from tests.agent.executor.conftest import Connect, key_of, until_gone
 
@@ -164,6 +167,115 @@ async def test_daemon_that_hides_its_environment_goes_with_the_last_task_it_may_
     await agent.exited(first)
 
     await until_gone(int(agent.output("a")))
+
+
+async def test_daemon_without_session_and_environment_ends_with_its_task_and_not_with_those_beside_it(
+    connect: Connect, isolation: str
+) -> None:
+    agent = await connect(isolation)
+    neighbour = await agent.started(agent.start("neighbour", "sleep", "1000"))
+    hidden = "env -i setsid -f sh -c 'echo $$; cd /; exec /bin/sleep 1000'"
+    key = agent.shell("a", f"setsid -f {hidden}; while [ ! -s stdout ]; do sleep 0.01; done")
+
+    await agent.exited(key)
+
+    assert not is_running(int(agent.output("a")))
+    assert is_running(neighbour.pid)
+
+
+async def test_daemon_that_never_stops_forking_ends_with_its_task(connect: Connect, isolation: str) -> None:
+    """Each of its processes has lost its parent, lives for a moment, and leaves another one behind."""
+    agent = await connect(isolation)
+    neighbour = await agent.started(agent.start("neighbour", "sleep", "1000"))
+    script = "import os, sys\nos.write(1, b'ready\\n')\nwhile True:\n    os.fork() and os._exit(0)\n    os.setsid()"
+    hidden = f'env -i setsid -f {sys.executable} -I -S -c "{script}" {agent.work_dir}/restless'
+    key = agent.shell("a", f"{hidden}; while [ ! -s stdout ]; do sleep 0.01; done; exit 3")
+
+    ended = await agent.exited(key)
+
+    assert (ended.exit_code, ended.message) == (3, "")
+    assert processes_named(f"{agent.work_dir}/restless") == []
+    assert is_running(neighbour.pid)
+
+
+def processes_named(argument: str) -> list[int]:
+    return [pid for pid in all_pids() if os.fsencode(argument) in command_line_of(pid).split(b"\0")]
+
+
+def command_line_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+AS_A_REAPER = """
+import ctypes, os, subprocess, sys
+from fairlead_agent.executor.no_isolation import NoIsolation
+from fairlead_agent.executor.processes import children_of, stat_of
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+isolation = NoIsolation("", sys.argv[1])
+def make_orphan(script):
+    subprocess.run(["env", "-i", "setsid", "-f", "sh", "-c", script], check=True)
+    (orphan,) = children_of(os.getpid())
+    return orphan
+"""
+
+
+async def run_as_a_reaper(script: str, work_dir: Path) -> None:
+    """Run in a process of its own, which the test may make the parent of orphans; the script raises if it fails."""
+    command = [sys.executable, "-c", AS_A_REAPER + script, str(work_dir)]
+    result = await asyncio.to_thread(
+        subprocess.run, command, check=False, capture_output=True, timeout=30, text=True
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+async def test_orphan_that_nobody_owns_is_ended_with_its_children(tmp_path: Path) -> None:
+    script = """
+orphan = make_orphan("sleep 1000 & exec sleep 1000")
+while not children_of(orphan):
+    pass
+isolation.refresh()
+os.waitpid(orphan, 0)
+os.wait()
+"""
+    await run_as_a_reaper(script, tmp_path)
+
+
+async def test_orphan_that_could_be_of_two_tasks_is_ended_with_the_later(tmp_path: Path) -> None:
+    script = """
+orphan = make_orphan("exec sleep 1000")
+first, second = isolation.create("a", "/a"), isolation.create("b", "/b")
+isolation.refresh()
+assert (first.pids(), second.pids()) == ([], [])
+first.remove()
+assert second.pids() == [orphan]
+isolation.create("c", "/c")
+isolation.refresh()
+assert second.pids() == [orphan]
+second.remove()
+os.waitpid(orphan, 0)
+"""
+    await run_as_a_reaper(script, tmp_path)
+
+
+async def test_task_is_not_over_while_one_of_its_processes_is_a_zombie(tmp_path: Path) -> None:
+    """What it left when it died may not have been in the list yet: only a list without it says that nothing is left."""
+    script = """
+group = isolation.create("a", "/a")
+group.enter()
+orphan = make_orphan("exit")
+group.leave()
+while stat_of(orphan).state != "Z":
+    pass
+isolation.refresh()
+assert group.pids() == [orphan]
+os.waitpid(orphan, 0)
+isolation.refresh()
+assert group.pids() == []
+"""
+    await run_as_a_reaper(script, tmp_path)
 
 
 async def test_daemon_of_one_task_survives_the_end_of_another(connect: Connect, isolation: str) -> None:
