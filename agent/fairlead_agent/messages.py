@@ -77,6 +77,8 @@ def _read_message(
         case "refused":
             code = _REFUSALS.get(message.refused.code, events.RefusalCode.TOO_SLOW)
             yield events.RegistrationRefused(epoch=epoch, code=code, detail=message.refused.detail)
+        case "ping":
+            yield events.Pinged(epoch=epoch)
         case "shutdown":
             yield events.ShutdownRequested(epoch=epoch, reason=message.shutdown.reason)
         case _:
@@ -162,6 +164,7 @@ def _write_registration(
         agent_time_ms=_wall_ms(),
         isolation=action.isolation,
         version=version,
+        answers_ping=True,
     )
 
 

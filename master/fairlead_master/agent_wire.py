@@ -48,6 +48,7 @@ def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) 
         agent_time_ms=register.agent_time_ms,
         isolation=fields.read_name("register.isolation", register.isolation),
         version=fields.read_name("register.version", register.version),
+        answers_ping=register.answers_ping,
     )
 
 
@@ -134,6 +135,8 @@ def _fill_message(
             message.registered.agent_id = action.agent_id
             message.registered.epoch = epoch
             message.registered.heartbeat_interval_ms = heartbeat_interval_ms
+        case actions.PingAgent():
+            message.ping.SetInParent()
         case actions.EndAgentSession():
             message.refused.code = _REFUSALS[action.code]  # type: ignore[assignment]  # the stubs type numbers as int
             message.refused.detail = action.detail

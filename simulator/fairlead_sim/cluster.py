@@ -213,6 +213,8 @@ def order_of(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_
                 reason=action.reason,
             )
             return to_agent.KillRequested(epoch=epoch, orders=(order,))
+        case actions.PingAgent():
+            return to_agent.Pinged(epoch=epoch)
         case actions.EndAgentSession():
             code = to_agent.RefusalCode[action.code.name]
             return to_agent.RegistrationRefused(epoch=epoch, code=code, detail=action.detail)

@@ -147,6 +147,7 @@ class Cluster:
         attributes: Mapping[str, str] | None = None,
         last_epoch: int = 0,
         agent_time_ms: int = 0,
+        answers_ping: bool = False,
     ) -> list[Action]:
         """Connect an agent in a new session, ``self.session`` after that."""
         self.session += 1
@@ -162,6 +163,7 @@ class Cluster:
                 unacknowledged=tuple(unacknowledged),
                 last_epoch=last_epoch,
                 agent_time_ms=agent_time_ms,
+                answers_ping=answers_ping,
             )
         )
 

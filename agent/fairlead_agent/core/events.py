@@ -121,6 +121,13 @@ class StatusesAcknowledged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pinged:
+    """The master wants a sign of life."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownRequested:
     """The master wants this agent's tasks ended and the agent gone."""
 
@@ -212,7 +219,13 @@ class LeaveRequested:
 
 
 MasterOrder = (
-    Registered | LaunchRequested | LaunchUnreadable | KillRequested | StatusesAcknowledged | ShutdownRequested
+    Registered
+    | LaunchRequested
+    | LaunchUnreadable
+    | KillRequested
+    | StatusesAcknowledged
+    | Pinged
+    | ShutdownRequested
 )
 ExecutorEvent = (
     ExecutorConnected | ExecutorLost | ProcessStarted | ProcessStartFailed | ProcessExited | UsageMeasured

@@ -3,7 +3,7 @@
 from fairlead_agent.core import limits
 from fairlead_agent.core.actions import MeasureDisk, MeasureUsage, SendHeartbeat
 from fairlead_agent.core.deadlines import Due
-from fairlead_agent.core.events import UsageMeasured
+from fairlead_agent.core.events import Pinged, UsageMeasured
 from fairlead_agent.core.state import AgentState
 from fairlead_agent.core.step import Step
 from fairlead_proto.resources import CPUS, DISK, MEM, Vector
@@ -20,6 +20,12 @@ def beat(step: Step) -> None:
         wait_ms = min(limits.USAGE_WAIT_MS, state.heartbeat_interval_ms // 2)
         state.deadlines.set(Due.USAGE, step.now_ms + wait_ms)
     else:
+        send_heartbeat(step)
+
+
+def answer_ping(step: Step, _event: Pinged) -> None:
+    """Give a sign of life with the latest figures, and without waiting for newer ones."""
+    if step.state.is_registered:
         send_heartbeat(step)
 
 

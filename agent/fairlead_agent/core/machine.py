@@ -16,6 +16,7 @@ from fairlead_agent.core.events import (
     LaunchRequested,
     LaunchUnreadable,
     LeaveRequested,
+    Pinged,
     ProcessExited,
     ProcessStarted,
     ProcessStartFailed,
@@ -29,7 +30,7 @@ from fairlead_agent.core.events import (
     Tick,
     UsageMeasured,
 )
-from fairlead_agent.core.heartbeats import beat, send_heartbeat, take_usage
+from fairlead_agent.core.heartbeats import answer_ping, beat, send_heartbeat, take_usage
 from fairlead_agent.core.kills import end_runtime, escalate, kill
 from fairlead_agent.core.launches import confirm_slow_start, launch, refuse_unreadable
 from fairlead_agent.core.leaving import begin_leave, finish_leave
@@ -199,6 +200,7 @@ _OBEYERS: Final[Mapping[type, _Take]] = {
     LaunchUnreadable: refuse_unreadable,
     KillRequested: kill,
     StatusesAcknowledged: acknowledge,
+    Pinged: answer_ping,
     ShutdownRequested: _shut_down,
 }
 """Orders of a master, which are taken from one of the newest epoch only."""

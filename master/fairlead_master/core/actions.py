@@ -225,6 +225,13 @@ class AcknowledgeStatuses:
 
 
 @value
+class PingAgent:
+    """Ask an agent for a sign of life."""
+
+    session: int
+
+
+@value
 class EndAgentSession:
     """Send a refusal and close the session."""
 
@@ -330,5 +337,5 @@ ToFramework = (
     | AnnounceAgentGone
     | EndFrameworkSession
 )
-ToAgent = ConfirmAgent | LaunchTasks | KillTask | AcknowledgeStatuses | EndAgentSession
+ToAgent = ConfirmAgent | LaunchTasks | KillTask | AcknowledgeStatuses | PingAgent | EndAgentSession
 Action = Durable | ToFramework | ToAgent | AnswerOperator

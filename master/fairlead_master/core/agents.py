@@ -13,10 +13,11 @@ from fairlead_master.core.actions import (
     EndAgentSession,
     ForgetAgent,
     KillTask,
+    PingAgent,
     RefusalCode,
     StoreAgent,
 )
-from fairlead_master.core.events import AgentBeat, AgentConnected, AgentDisconnected
+from fairlead_master.core.events import AgentBeat, AgentConnected, AgentDisconnected, AgentDoubted
 from fairlead_master.core.state import Agent, AgentState, FrameworkState, Master, Task
 from fairlead_proto.ids import AgentId
 from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
@@ -113,6 +114,7 @@ def _open_session(master: Master, agent: Agent, event: AgentConnected, now_ms: i
     agent.total = event.total
     agent.isolation = event.isolation
     agent.version = event.version
+    agent.answers_ping = event.answers_ping
     agent.clock_skew_ms = event.agent_time_ms - now_ms if event.agent_time_ms else 0
     agent.registered_ms = now_ms
     agent.deadline_ms = None
@@ -294,6 +296,16 @@ def agent_beat(master: Master, event: AgentBeat, now_ms: int) -> None:
         _judge_capacity(master, agent)
 
 
+def agent_doubted(master: Master, event: AgentDoubted, now_ms: int) -> None:
+    """Ask the agent at once. Any message of it is an answer; without one its session ends."""
+    agent = master.agents.get(event.agent_id)
+    if agent is None or agent.session is None or not agent.answers_ping:
+        return
+    if agent.agent_id not in master.agents_doubted:
+        master.agents_doubted[agent.agent_id] = now_ms + master.settings.agent_doubt_ms
+        master.out.append(PingAgent(session=agent.session))
+
+
 def agent_disconnected(master: Master, event: AgentDisconnected, now_ms: int) -> None:
     """Start the timeout after which its tasks are unreachable."""
     agent = master.agent_by_session.get(event.session)
@@ -307,6 +319,7 @@ def close_session(master: Master, agent: Agent) -> None:
     assert agent.session is not None, f"agent {agent.agent_id} has no session to close"
     del master.agent_by_session[agent.session]
     master.agents_heard.pop(agent.agent_id, None)
+    master.agents_doubted.pop(agent.agent_id, None)
     agent.session = None
     offers.rescind(master, list(agent.offers.values()), offers.AGENT_LEFT)
     master.allocator.set_agent_active(agent.agent_id, False)
@@ -325,13 +338,13 @@ def end_overdue(master: Master, now_ms: int) -> None:
         agent_id, heard_ms = next(iter(master.agents_heard.items()))
         if heard_ms + master.settings.agent_silence_ms > now_ms:
             break
-        agent = master.agents[agent_id]
-        session = agent.session
-        assert session is not None, f"agent {agent_id} is heard without a session"
-        detail = f"nothing heard for {now_ms - heard_ms} ms"
-        close_session(master, agent)
-        master.out.append(EndAgentSession(session=session, code=RefusalCode.TOO_SLOW, detail=detail))
-        _go_away(master, agent, AgentState.DISCONNECTED, now_ms + master.settings.agent_timeout_ms)
+        _end_silent(master, agent_id, f"nothing heard for {now_ms - heard_ms} ms", now_ms)
+    while master.agents_doubted:
+        agent_id, deadline_ms = next(iter(master.agents_doubted.items()))
+        if deadline_ms > now_ms:
+            break
+        detail = f"reported gone, and no answer within {master.settings.agent_doubt_ms} ms"
+        _end_silent(master, agent_id, detail, now_ms)
     for agent in list(master.agents_away.values()):
         if agent.deadline_ms is not None and agent.deadline_ms <= now_ms:
             if agent.state is AgentState.UNREACHABLE:
@@ -340,6 +353,15 @@ def end_overdue(master: Master, now_ms: int) -> None:
                 _give_up(master, agent, now_ms)
     if master.recovery_until_ms is not None and master.recovery_until_ms <= now_ms:
         end_recovery(master)
+
+
+def _end_silent(master: Master, agent_id: AgentId, detail: str, now_ms: int) -> None:
+    agent = master.agents[agent_id]
+    session = agent.session
+    assert session is not None, f"agent {agent_id} is waited for without a session"
+    close_session(master, agent)
+    master.out.append(EndAgentSession(session=session, code=RefusalCode.TOO_SLOW, detail=detail))
+    _go_away(master, agent, AgentState.DISCONNECTED, now_ms + master.settings.agent_timeout_ms)
 
 
 def _give_up(master: Master, agent: Agent, now_ms: int) -> None:

@@ -145,6 +145,7 @@ class AgentConnected:
     agent_time_ms: int = 0
     isolation: str = ""
     version: str = ""
+    answers_ping: bool = False
 
 
 @value
@@ -161,6 +162,13 @@ class StatusesReported:
 
     session: int
     statuses: tuple[TaskStatus, ...]
+
+
+@value
+class AgentDoubted:
+    """Somebody other than its session says that the agent is gone."""
+
+    agent_id: AgentId
 
 
 @value
@@ -232,6 +240,7 @@ Event = (
     | AgentDisconnected
     | StatusesReported
     | AgentBeat
+    | AgentDoubted
     | OperatorKillAsked
     | OperatorTeardownAsked
     | WeightSet

@@ -93,6 +93,8 @@ def _deadlines(master: Master) -> list[int]:
         deadlines.append(next(iter(master.killing.values())))
     if master.agents_heard:
         deadlines.append(next(iter(master.agents_heard.values())) + master.settings.agent_silence_ms)
+    if master.agents_doubted:
+        deadlines.append(next(iter(master.agents_doubted.values())))
     if master.agents_away or master.frameworks_away:
         away = [agent.deadline_ms for agent in master.agents_away.values()]
         away += [framework.away_until_ms for framework in master.frameworks_away.values()]
@@ -162,6 +164,7 @@ _HANDLERS: Mapping[type, Callable[[Master, Any, int], None]] = {
     events.AgentDisconnected: agents.agent_disconnected,
     events.StatusesReported: tasks.statuses_reported,
     events.AgentBeat: agents.agent_beat,
+    events.AgentDoubted: agents.agent_doubted,
     events.OperatorKillAsked: operations.operator_kill_asked,
     events.OperatorTeardownAsked: operations.operator_teardown_asked,
     events.WeightSet: operations.weight_set,

@@ -73,6 +73,9 @@ class CoreSettings:
     heartbeat_interval_ms: int = 5_000
     agent_silence_ms: int = 20_000
     """Four heartbeats: then the session counts as broken even if the connection looks alive."""
+    agent_doubt_ms: int = 3_000
+    """The same for an agent that somebody else says is gone, and that was asked: a live one answers within milliseconds, on
+    a busy host within a second."""
     agent_timeout_ms: int = 75_000
     """From a broken session to UNREACHABLE: long enough for an agent's upgrade or a reboot of its network (Mesos: 75 s)."""
     agent_forget_ms: int = 24 * 3600 * 1000

@@ -169,6 +169,7 @@ class Agent:
     offers: dict[OfferId, "Offer"] = field(default_factory=dict)
     is_charged: bool = False
     """Whether its tasks count in the allocator; not while it is unreachable."""
+    answers_ping: bool = False
     has_registered: bool = False
     """With this master; before it has, nobody knows which tasks it runs."""
 
@@ -212,6 +213,8 @@ class Master:
     agent_by_session: dict[int, Agent] = field(default_factory=dict)
     agents_heard: OrderedDict[AgentId, int] = field(default_factory=OrderedDict)
     """Connected agents and when they were last heard, longest silent first."""
+    agents_doubted: dict[AgentId, int] = field(default_factory=dict)
+    """Connected agents that were asked for a sign of life, and until when they may take: in order of deadlines."""
     agents_away: dict[AgentId, Agent] = field(default_factory=dict)
     """Disconnected, recovering and unreachable ones."""
     weights: dict[Role, Weight] = field(default_factory=dict)
@@ -262,6 +265,8 @@ class Master:
         """A connected agent said something, so it is alive."""
         self.agents_heard[agent.agent_id] = now_ms
         self.agents_heard.move_to_end(agent.agent_id)
+        if self.agents_doubted:
+            self.agents_doubted.pop(agent.agent_id, None)
 
     def has_room_for_weight(self, role: Role) -> bool:
         """Whether the role's weight can be kept: it has one already, or there are not too many."""

@@ -56,7 +56,7 @@ class AgentMessage(_message.Message):
     def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., heartbeat: _Optional[_Union[AgentHeartbeat, _Mapping]] = ..., statuses: _Optional[_Union[StatusReports, _Mapping]] = ..., file_chunk: _Optional[_Union[FileChunk, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("agent_id", "incarnation", "boot_id", "hostname", "total", "attributes", "tasks", "unacknowledged", "last_epoch", "agent_time_ms", "isolation", "version")
+    __slots__ = ("agent_id", "incarnation", "boot_id", "hostname", "total", "attributes", "tasks", "unacknowledged", "last_epoch", "agent_time_ms", "isolation", "version", "answers_ping")
     class AttributesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -76,6 +76,7 @@ class Register(_message.Message):
     AGENT_TIME_MS_FIELD_NUMBER: _ClassVar[int]
     ISOLATION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_PING_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     incarnation: int
     boot_id: str
@@ -88,7 +89,8 @@ class Register(_message.Message):
     agent_time_ms: int
     isolation: str
     version: str
-    def __init__(self, agent_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., boot_id: _Optional[str] = ..., hostname: _Optional[str] = ..., total: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., attributes: _Optional[_Mapping[str, str]] = ..., tasks: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., unacknowledged: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., last_epoch: _Optional[int] = ..., agent_time_ms: _Optional[int] = ..., isolation: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+    answers_ping: bool
+    def __init__(self, agent_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., boot_id: _Optional[str] = ..., hostname: _Optional[str] = ..., total: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., attributes: _Optional[_Mapping[str, str]] = ..., tasks: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., unacknowledged: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., last_epoch: _Optional[int] = ..., agent_time_ms: _Optional[int] = ..., isolation: _Optional[str] = ..., version: _Optional[str] = ..., answers_ping: bool = ...) -> None: ...
 
 class RunningTask(_message.Message):
     __slots__ = ("framework_id", "role", "task", "state", "sequence", "ran_ms")
@@ -179,7 +181,7 @@ class MasterMessages(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[MasterMessage, _Mapping]]] = ...) -> None: ...
 
 class MasterMessage(_message.Message):
-    __slots__ = ("registered", "launch", "kill", "acknowledge", "file_request", "refused", "shutdown")
+    __slots__ = ("registered", "launch", "kill", "acknowledge", "file_request", "refused", "shutdown", "ping")
     REGISTERED_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_FIELD_NUMBER: _ClassVar[int]
     KILL_FIELD_NUMBER: _ClassVar[int]
@@ -187,6 +189,7 @@ class MasterMessage(_message.Message):
     FILE_REQUEST_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     SHUTDOWN_FIELD_NUMBER: _ClassVar[int]
+    PING_FIELD_NUMBER: _ClassVar[int]
     registered: Registered
     launch: Launch
     kill: KillTasks
@@ -194,7 +197,8 @@ class MasterMessage(_message.Message):
     file_request: FileRequest
     refused: RegistrationRefused
     shutdown: Shutdown
-    def __init__(self, registered: _Optional[_Union[Registered, _Mapping]] = ..., launch: _Optional[_Union[Launch, _Mapping]] = ..., kill: _Optional[_Union[KillTasks, _Mapping]] = ..., acknowledge: _Optional[_Union[AcknowledgeStatuses, _Mapping]] = ..., file_request: _Optional[_Union[FileRequest, _Mapping]] = ..., refused: _Optional[_Union[RegistrationRefused, _Mapping]] = ..., shutdown: _Optional[_Union[Shutdown, _Mapping]] = ...) -> None: ...
+    ping: Ping
+    def __init__(self, registered: _Optional[_Union[Registered, _Mapping]] = ..., launch: _Optional[_Union[Launch, _Mapping]] = ..., kill: _Optional[_Union[KillTasks, _Mapping]] = ..., acknowledge: _Optional[_Union[AcknowledgeStatuses, _Mapping]] = ..., file_request: _Optional[_Union[FileRequest, _Mapping]] = ..., refused: _Optional[_Union[RegistrationRefused, _Mapping]] = ..., shutdown: _Optional[_Union[Shutdown, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ...) -> None: ...
 
 class Registered(_message.Message):
     __slots__ = ("agent_id", "epoch", "heartbeat_interval_ms")
@@ -289,3 +293,7 @@ class Shutdown(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     reason: str
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class Ping(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

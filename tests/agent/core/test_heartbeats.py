@@ -14,6 +14,7 @@ from fairlead_agent.core.actions import (
 from fairlead_agent.core.events import (
     ExecutorLost,
     LeaveRequested,
+    Pinged,
     SessionClosed,
     SessionOpened,
     ShutdownRequested,
@@ -53,6 +54,12 @@ def test_idle_agent_beats_without_measuring_tasks() -> None:
     assert agent.machine.next_deadline_ms() == agent.now_ms + 5_000
     assert agent.step(Tick(), after_ms=5_000) == [MeasureDisk(), SendHeartbeat(used=(0, 0, 0, 0), tasks=())]
     assert agent.machine.next_deadline_ms() == agent.now_ms + 5_000
+
+
+def test_a_ping_is_answered_at_once_with_the_latest_figures() -> None:
+    agent = a_beating_agent()
+
+    assert agent.step(Pinged(epoch=1)) == [SendHeartbeat(used=(0, 0, 0, 0), tasks=())]
 
 
 def test_heartbeat_waits_for_the_measurement() -> None:

@@ -139,6 +139,50 @@ def test_a_silent_session_counts_as_broken() -> None:
     assert cluster.master.agents[A].state is AgentState.DISCONNECTED
 
 
+def test_an_agent_that_is_reported_gone_is_asked_at_once_and_given_up_without_an_answer() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent(answers_ping=True)
+
+    assert cluster.step(events.AgentDoubted(agent_id=A)) == [actions.PingAgent(session=agent)]
+    assert cluster.step(events.AgentDoubted(agent_id=A)) == []
+    assert cluster.machine.next_deadline_ms(cluster.now_ms) == cluster.now_ms + 3_000
+    assert cluster.wait(2_999) == []
+    detail = "reported gone, and no answer within 3000 ms"
+    assert cluster.wait(1) == [refused(agent, RefusalCode.TOO_SLOW, detail)]
+    assert cluster.master.agents[A].state is AgentState.DISCONNECTED
+    assert cluster.master.agents_doubted == {}
+
+
+def test_an_agent_that_answers_is_no_longer_doubted() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent(answers_ping=True)
+    cluster.step(events.AgentDoubted(agent_id=A))
+
+    cluster.step(events.AgentBeat(session=agent, used=()))
+
+    assert cluster.wait(19_999) == []
+    assert cluster.master.agents[A].state is AgentState.ACTIVE
+
+
+def test_an_agent_that_leaves_while_it_is_doubted_is_forgotten_there() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent(answers_ping=True)
+    cluster.step(events.AgentDoubted(agent_id=A))
+
+    cluster.agent_leaves(agent)
+
+    assert cluster.master.agents_doubted == {}
+    assert cluster.wait(3_000) == []
+
+
+def test_nobody_asks_an_agent_that_is_away_unknown_or_does_not_know_the_question() -> None:
+    cluster = Cluster()
+    cluster.new_agent()
+
+    assert cluster.step(events.AgentDoubted(agent_id=A)) == []
+    assert cluster.step(events.AgentDoubted(agent_id=AgentId("a1-9"))) == []
+
+
 def test_nothing_is_offered_on_an_agent_that_is_away_and_its_tasks_stay_charged() -> None:
     cluster, agent, framework = a_running_task()
     cluster.agent_leaves(agent)
