@@ -3,6 +3,7 @@
 import asyncio
 import random
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from structlog.typing import FilteringBoundLogger
 
@@ -13,6 +14,7 @@ from fairlead_agent.config import AgentOptions, kinds_of, settings_of
 from fairlead_agent.core import actions, events
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.restore import restore
+from fairlead_agent.core.state import AgentSettings
 from fairlead_agent.executor.client import ExecutorClient, ExecutorOptions
 from fairlead_agent.executor_link import Connect, ExecutorLink
 from fairlead_agent.files import FileServer
@@ -23,6 +25,10 @@ from fairlead_agent.session import MasterSession
 from fairlead_agent.work_dir import WorkDir
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.v1 import agent_pb2
+
+if TYPE_CHECKING:
+    # Imports the MQTT library, which is an extra.
+    from fairlead_agent.telemetry import AgentTelemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,7 @@ class Agent:
             random=random.random,
             log=log,
         )
+        self._telemetry = _make_telemetry(options, settings, log)
         self._is_announced = False
         self._is_stopping_executor = False
         self._removals: set[asyncio.Task[None]] = set()
@@ -138,6 +145,8 @@ class Agent:
             leave = await runner
             assert isinstance(leave, actions.LeaveCluster), f"the runner ends by leaving, got {leave!r}"
             await self._session.finish()
+            if self._telemetry is not None:
+                await self._telemetry.stop()
             if self._is_stopping_executor:
                 await self._executor.stop()
             self._log.info("agent.left", is_refused=leave.is_refused, detail=leave.message)
@@ -157,6 +166,8 @@ class Agent:
             ):
                 if isinstance(action, actions.SendStatuses):
                     self._files.wake()
+                elif isinstance(action, actions.SendHeartbeat) and self._telemetry is not None:
+                    self._telemetry.publish_usage(action, self._runner.machine.state)
                 self._session.send(write_messages(action, self._kinds, fairlead_agent.__version__))
             case (
                 actions.StartProcess()
@@ -185,6 +196,8 @@ class Agent:
 
     def _announce(self, agent_id: str) -> None:
         self._log.info("agent.registered", agent_id=agent_id, master=self._options.master)
+        if self._telemetry is not None:
+            self._telemetry.identify(agent_id)
         ready_file = self._options.ready_file
         if ready_file is not None and not self._is_announced:
             ready_file.write_text(f"{agent_id}\n", encoding="ascii")
@@ -215,3 +228,13 @@ class Agent:
 
     def _reply(self, chunk: agent_pb2.FileChunk) -> None:
         self._session.send([agent_pb2.AgentMessage(file_chunk=chunk)])
+
+
+def _make_telemetry(
+    options: AgentOptions, settings: AgentSettings, log: FilteringBoundLogger
+) -> "AgentTelemetry | None":
+    if options.mqtt is None:
+        return None
+    from fairlead_agent.telemetry import AgentTelemetry
+
+    return AgentTelemetry(options.mqtt, settings, log)

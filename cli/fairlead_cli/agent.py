@@ -10,6 +10,7 @@ from fairlead_cli.addresses import master_option
 from fairlead_cli.errors import Invalid
 from fairlead_cli.parameters import DURATION, LOG_LEVEL, PAIR, RESOURCES
 from fairlead_cli.state_directory import state_directory
+from fairlead_cli.telemetry_options import broker_of, mqtt_options
 
 ISOLATIONS = click.Choice(["auto", "cgroup-v2", "cgroup-v1", "none"])
 
@@ -49,6 +50,7 @@ ISOLATIONS = click.Choice(["auto", "cgroup-v2", "cgroup-v1", "none"])
     is_flag=True,
     help="End the tasks with the agent [default: they run on for the next one]",
 )
+@mqtt_options
 @click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
 @click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
 def agent(
@@ -60,6 +62,11 @@ def agent(
     is_child: bool,
     isolation: str,
     log_level: str,
+    mqtt: str | None,
+    mqtt_password_file: Path | None,
+    mqtt_ca: Path | None,
+    cluster_name: str,
+    mqtt_keep_alive_ms: int,
     resources: str,
     sandbox_retention_ms: int | None,
     stop_tasks_on_exit: bool,
@@ -78,6 +85,7 @@ def agent(
     from fairlead_agent.config import AgentOptions, InvalidOption
     from fairlead_agent.core.limits import SANDBOX_RETENTION_MS
 
+    broker = broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
     try:
         options = AgentOptions(
             master=master,
@@ -91,6 +99,7 @@ def agent(
             if sandbox_retention_ms is None
             else sandbox_retention_ms,
             stop_tasks_on_exit=stop_tasks_on_exit,
+            mqtt=broker,
             log_level=log_level,
         )
     except InvalidOption as error:

@@ -48,6 +48,17 @@ class Unreachable(click.ClickException):
         )
 
 
+class BrokerUnreachable(Unreachable):
+    """No MQTT broker answers, or it refuses us."""
+
+    def __init__(self, url: str, detail: str) -> None:
+        """Args: the broker, and what it or the network said."""
+        click.ClickException.__init__(
+            self,
+            f"cannot reach the MQTT broker at {url} ({detail}): is it running? name another by --mqtt or FAIRLEAD_MQTT",
+        )
+
+
 class AgentAway(Unreachable):
     """The master answers, but the agent that was asked for does not. As with a master, it may be back soon."""
 

@@ -42,6 +42,7 @@ VERBS: Final[dict[str, Verb]] = {
     "policy": Verb("policy", "policy", "Show or change the allocation policy."),
     "weight": Verb("policy", "weight", "Show or change the weights of roles."),
     "health": Verb("health", "health", "Ask whether the master serves."),
+    "watch": Verb("watch", "watch", "Print what master and agents send to an MQTT broker."),
     "master": Verb("master", "master", "Run a master."),
     "agent": Verb("agent", "agent", "Run an agent on this host."),
     "demo": Verb("simulator", "demo", "Show fair sharing at work on a local cluster."),

@@ -7,6 +7,7 @@ import click
 
 from fairlead_cli.addresses import ADDRESS, DEFAULT_MASTER, is_loopback
 from fairlead_cli.parameters import DEMAND, DEMAND_HELP, DURATION, LOG_LEVEL, PLACEMENT_HELP
+from fairlead_cli.telemetry_options import broker_of, mqtt_options
 
 INSECURE_HINT = (
     "this master has no TLS and no authentication yet, so whoever reaches it can run commands on every agent; "
@@ -73,6 +74,7 @@ INSECURE_HINT = (
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write every event to this file, for `fairlead replay-recording`.",
 )
+@mqtt_options
 @click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
 @click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
 def master(
@@ -83,6 +85,11 @@ def master(
     is_child: bool,
     listen: str,
     log_level: str,
+    mqtt: str | None,
+    mqtt_password_file: Path | None,
+    mqtt_ca: Path | None,
+    cluster_name: str,
+    mqtt_keep_alive_ms: int,
     offer_lease_ms: int | None,
     placement: str | None,
     policy: str | None,
@@ -108,6 +115,7 @@ def master(
         stop_with_parent()
     from fairlead_master.cli import MasterOptions, run_master
 
+    broker = broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
     return run_master(
         MasterOptions(
             listen=listen,
@@ -123,6 +131,7 @@ def master(
             recovery_wait_ms=recovery_wait_ms,
             failover_timeout_max_ms=failover_timeout_max_ms,
             custom_resources=tuple(custom_resources),
+            mqtt=broker,
             record=record,
             log_level=log_level,
         )

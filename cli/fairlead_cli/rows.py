@@ -4,24 +4,15 @@ A key is added, never renamed, never dropped. cpus and gpus are in cores and dev
 (int), times in milliseconds since 1970 by the master's clock. What is absent is null.
 """
 
-import math
-from typing import Any
-
 from fairlead_proto.tasks import TaskUsage
 from fairlead_proto.v1 import operator_pb2, types_pb2
+from fairlead_telemetry import payloads
+from fairlead_telemetry.payloads import amounts, finite
 
-Row = dict[str, Any]
+Row = payloads.Row
 
-
-def amounts(resources: types_pb2.Resources) -> dict[str, float | int]:
-    """Resource name to amount; the four standard ones are always there."""
-    return {
-        "cpus": resources.cpus_milli / 1000,
-        "mem": resources.mem_bytes,
-        "disk": resources.disk_bytes,
-        "gpus": resources.gpus_milli / 1000,
-        **{name: resources.custom_milli[name] / 1000 for name in sorted(resources.custom_milli)},
-    }
+share = payloads.share
+"""A row of ``fairlead shares``: telemetry sends the same."""
 
 
 def task(info: operator_pb2.TaskInfo) -> Row:
@@ -100,30 +91,11 @@ def framework(info: operator_pb2.FrameworkInfo) -> Row:
     }
 
 
-def share(info: operator_pb2.RoleInfo) -> Row:
-    """A row of ``fairlead shares``: what the policy sees of one role."""
-    return {
-        "role": info.role,
-        "parent": info.parent or None,
-        "weight": _finite(info.weight),
-        "dominant_share": _finite(info.dominant_share),
-        "dominant_resource": info.dominant_resource or None,
-        "key": _finite(info.key),
-        "fair_share": _finite(info.fair_share),
-        "pending": info.pending,
-        "running": info.running,
-        "rank": info.rank or None,
-        "allocated": amounts(info.allocated),
-        "counted": amounts(info.counted),
-        "used": amounts(info.used) if info.HasField("used") else None,
-    }
-
-
 def market(answer: operator_pb2.ListRolesResponse) -> Row:
     """What rows of ``fairlead shares`` have in common: prices under ``pf`` and its kin, bottlenecks under ``bbf``."""
     prices = answer.prices
     return {
-        "prices": {name: _finite(prices[name]) for name in sorted(prices)} or None,
+        "prices": {name: finite(prices[name]) for name in sorted(prices)} or None,
         "price_error": answer.price_error if prices else None,
         "bottlenecks": list(answer.bottlenecks) if answer.policy.partition(":")[0] == "bbf" else None,
     }
@@ -135,8 +107,8 @@ def weights(info: operator_pb2.RoleInfo) -> Row:
     return {
         "role": info.role,
         "parent": info.parent or None,
-        "weight": _finite(info.weight),
-        "resource_weights": {name: _finite(exceptions[name]) for name in sorted(exceptions)},
+        "weight": finite(info.weight),
+        "resource_weights": {name: finite(exceptions[name]) for name in sorted(exceptions)},
         "frameworks": info.frameworks,
     }
 
@@ -170,8 +142,8 @@ def decision(info: operator_pb2.Decision) -> Row:
         "agent_id": info.agent_id,
         "class_id": info.class_id,
         "units": info.units,
-        "key_before": _finite(info.key_before),
-        "key_after": _finite(info.key_after),
+        "key_before": finite(info.key_before),
+        "key_after": finite(info.key_after),
         "policy": info.policy,
     }
 
@@ -189,8 +161,3 @@ def explanation(info: operator_pb2.Explanation) -> Row:
         "epoch": info.epoch,
         "version": info.version,
     }
-
-
-def _finite(number: float) -> float | None:
-    """The number, or None where JSON has no word for it."""
-    return number if math.isfinite(number) else None

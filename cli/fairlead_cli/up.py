@@ -8,6 +8,7 @@ import click
 from fairlead_cli.addresses import DEFAULT_PORT
 from fairlead_cli.agent import ISOLATIONS
 from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, PLACEMENT_HELP, RESOURCES
+from fairlead_cli.telemetry_options import broker_of, mqtt_options, words_of
 
 
 @click.command()
@@ -34,6 +35,7 @@ from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, PLACEMENT_HELP, R
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep state, sandboxes and logs in this directory [default: a temporary one, removed at the end]",
 )
+@mqtt_options
 @click.option("--isolation", type=ISOLATIONS, help="What holds tasks to their limits [default: auto]")
 def up(
     *,
@@ -46,6 +48,11 @@ def up(
     port: int,
     directory: Path | None,
     isolation: str | None,
+    mqtt: str | None,
+    mqtt_password_file: Path | None,
+    mqtt_ca: Path | None,
+    cluster_name: str,
+    mqtt_keep_alive_ms: int,
 ) -> int:
     """Start a local cluster; Ctrl-C stops it.
 
@@ -56,6 +63,8 @@ def up(
     from fairlead_cli.supervision import run_until_signal
 
     _check(resources or "", policy, placement)
+    broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
+    telemetry = words_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
     cluster = LocalCluster(
         agents=agents,
         resources=resources,
@@ -65,7 +74,8 @@ def up(
         port=port,
         directory=directory,
         isolation=isolation,
-        master_arguments=() if placement is None else ("--placement", placement),
+        master_arguments=[*telemetry, *([] if placement is None else ["--placement", placement])],
+        agent_arguments=telemetry,
     )
     return run_until_signal(cluster)
 

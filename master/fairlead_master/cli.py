@@ -19,6 +19,7 @@ from fairlead_master.recording import RecordingError
 from fairlead_master.registry_files import RegistryError
 from fairlead_master.server import ListenError, MasterServer, ServerSettings
 from fairlead_proto.resources import ResourceError, ResourceKinds
+from fairlead_telemetry.broker import BrokerOptions, check_installed
 
 log = structlog.get_logger()
 
@@ -52,6 +53,8 @@ class MasterOptions:
     failover_timeout_max_ms: int | None = None
     """The longest a framework may wish its tasks to outlive its session."""
     custom_resources: tuple[str, ...] = ()
+    mqtt: BrokerOptions | None = None
+    """Where telemetry goes; None: nowhere."""
     log_level: str = "info"
     ready_file: Path | None = None
     """Gets ``HOST:PORT`` once the master serves."""
@@ -90,6 +93,8 @@ def make_settings(options: MasterOptions) -> ServerSettings:
         ValueError: an option cannot be used; the text names it, what was expected and what came.
     """
     _check_listen(options)
+    if options.mqtt is not None:
+        check_installed()
     allocation = options.core.allocation
     chosen = replace(
         allocation,
@@ -113,6 +118,7 @@ def make_settings(options: MasterOptions) -> ServerSettings:
         state_directory=options.state,
         kinds=ResourceKinds(options.custom_resources),
         core=replace(options.core, allocation=chosen, **given),
+        mqtt=options.mqtt,
         record=options.record,
         given=frozenset(
             name

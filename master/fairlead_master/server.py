@@ -4,7 +4,7 @@ import asyncio
 import socket
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import grpc
 import structlog
@@ -36,6 +36,11 @@ from fairlead_proto.v1 import (
     operator_pb2,
     operator_pb2_grpc,
 )
+from fairlead_telemetry.broker import BrokerOptions
+
+if TYPE_CHECKING:
+    # Imports the MQTT library, which is an extra.
+    from fairlead_master.telemetry import MasterTelemetry
 
 log = structlog.get_logger()
 
@@ -89,6 +94,8 @@ class ServerSettings:
     core: CoreSettings = field(default_factory=CoreSettings)
     given: frozenset[str] = frozenset()
     """What of ``core.allocation`` was asked for, by field, and so wins over what the registry remembers."""
+    mqtt: BrokerOptions | None = None
+    """Where telemetry goes; None: nowhere."""
     record: Path | None = None
     """Where to write a flight recording."""
     connections_max: int | None = None
@@ -107,6 +114,7 @@ class MasterServer:
         self._agents: AgentService | None = None
         self._health: health_aio.HealthServicer | None = None
         self._heart: asyncio.Task[None] | None = None
+        self._telemetry: MasterTelemetry | None = None
 
     @classmethod
     async def start(cls, settings: ServerSettings) -> "MasterServer":
@@ -133,6 +141,7 @@ class MasterServer:
             port = _listen(server, settings.listen)
             master = cls(server, port, runner, registry)
             await master._serve(settings.kinds)
+            master._start_telemetry(settings)
         except BaseException:
             if registry is not None:
                 registry.close()
@@ -156,6 +165,14 @@ class MasterServer:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self._heart = asyncio.create_task(self._beat(self._frameworks), name="heartbeats")
 
+    def _start_telemetry(self, settings: ServerSettings) -> None:
+        if settings.mqtt is not None:
+            from fairlead_master.telemetry import MasterTelemetry
+
+            address = f"{settings.listen.rpartition(':')[0]}:{self.port}"
+            self._telemetry = MasterTelemetry(self.runner, settings.mqtt, address)
+            self._telemetry.start()
+
     async def _beat(self, frameworks: FrameworkService) -> None:
         runner = self.runner
         while True:
@@ -173,6 +190,8 @@ class MasterServer:
         if self._agents is not None:
             self._agents.shut_down()
         await self._server.stop(grace_s)
+        if self._telemetry is not None:
+            await self._telemetry.stop()
         await self.runner.stop()
         if self.runner.recorder is not None:
             self.runner.recorder.close()

@@ -1,0 +1,94 @@
+"""The options of telemetry, the same for master, agents and `fairlead up`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from fairlead_cli.errors import Invalid
+from fairlead_cli.parameters import DURATION
+from fairlead_telemetry.broker import KEEP_ALIVE_MS, BrokerOptions, InvalidBroker, read_broker
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+DEFAULT_CLUSTER = "default"
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def mqtt_options(command: Command) -> Command:
+    """Add what names a broker: ``mqtt``, ``mqtt_password_file``, ``mqtt_ca``, ``cluster_name``, ``mqtt_keep_alive_ms``."""
+    for option in (
+        click.option(
+            "--mqtt-keep-alive",
+            "mqtt_keep_alive_ms",
+            type=DURATION,
+            default=f"{KEEP_ALIVE_MS // 1000}s",
+            show_default=True,
+            help="The broker announces a vanished host after one and a half times this.",
+        ),
+        click.option(
+            "--cluster-name",
+            default=DEFAULT_CLUSTER,
+            show_default=True,
+            help="Of this cluster in the broker's topics.",
+        ),
+        click.option(
+            "--mqtt-ca",
+            type=_FILE,
+            help="PEM file of the authority of an mqtts broker [default: the system's]",
+        ),
+        click.option("--mqtt-password-file", type=_FILE, help="Its first line is the password of USER."),
+        click.option(
+            "--mqtt",
+            metavar="URL",
+            envvar="FAIRLEAD_MQTT",
+            help="Send telemetry to this broker: mqtt://[USER@]HOST:PORT or mqtts://… [default: to none]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def broker_of(
+    mqtt: str | None,
+    mqtt_password_file: Path | None,
+    mqtt_ca: Path | None,
+    cluster_name: str,
+    mqtt_keep_alive_ms: int,
+) -> BrokerOptions | None:
+    """The broker that the options name; None if they name none.
+
+    Raises:
+        Invalid: an option cannot be used.
+    """
+    if mqtt is None:
+        return None
+    try:
+        return read_broker(
+            mqtt,
+            password_file=mqtt_password_file,
+            ca=mqtt_ca,
+            cluster=cluster_name,
+            keep_alive_ms=mqtt_keep_alive_ms,
+        )
+    except InvalidBroker as error:
+        raise Invalid(str(error)) from error
+
+
+def words_of(
+    mqtt: str | None,
+    mqtt_password_file: Path | None,
+    mqtt_ca: Path | None,
+    cluster_name: str,
+    mqtt_keep_alive_ms: int,
+) -> list[str]:
+    """The same options as words of a command line, for the processes of a local cluster."""
+    if mqtt is None:
+        return []
+    words = ["--mqtt", mqtt, "--cluster-name", cluster_name, "--mqtt-keep-alive", f"{mqtt_keep_alive_ms}ms"]
+    for name, path in (("--mqtt-password-file", mqtt_password_file), ("--mqtt-ca", mqtt_ca)):
+        if path is not None:
+            words += [name, str(path.absolute())]
+    return words

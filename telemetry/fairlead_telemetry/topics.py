@@ -1,0 +1,54 @@
+"""The topics of a cluster: `fairlead/v1/CLUSTER/…`, a contract that other people's monitors rely on (docs/telemetry.md)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+PREFIX: Final = "fairlead/v1"
+
+EVERYTHING: Final = f"{PREFIX}/#"
+"""Filter for every message of every cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of one cluster."""
+
+    cluster: str
+
+    @property
+    def root(self) -> str:
+        """What all of them begin with."""
+        return f"{PREFIX}/{self.cluster}"
+
+    @property
+    def master_status(self) -> str:
+        """Retained, with a last will."""
+        return f"{self.root}/master/status"
+
+    def agent_status(self, agent_id: str) -> str:
+        """Retained, with a last will; ``+`` for the agent makes it a filter."""
+        return f"{self.root}/agents/{agent_id}/status"
+
+    def agent_usage(self, agent_id: str) -> str:
+        """What the agent's tasks use."""
+        return f"{self.root}/agents/{agent_id}/usage"
+
+    @property
+    def tasks(self) -> str:
+        """Changes of tasks."""
+        return f"{self.root}/tasks"
+
+    @property
+    def shares(self) -> str:
+        """Who holds what share. Retained."""
+        return f"{self.root}/shares"
+
+    @property
+    def decisions(self) -> str:
+        """Grants of the allocator."""
+        return f"{self.root}/decisions"
+
+
+def agent_of(topic: str) -> str:
+    """The agent that a topic of an agent names."""
+    return topic.split("/")[4]

@@ -1,0 +1,117 @@
+"""A real cluster beside a real broker: what an outside monitor sees, and what the master makes of the broker's word."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fairlead_cli.local_cluster import LocalCluster
+from fairlead_sdk import Framework, OperatorClient, Task
+from fairlead_telemetry.link import Incoming
+from tests.telemetry.mosquitto import Mosquitto, monitoring, needs_mosquitto, sequences
+
+pytestmark = [pytest.mark.shell, needs_mosquitto]
+
+ROOT = "fairlead/v1/lab"
+
+
+@pytest.fixture
+def cluster(mosquitto: Mosquitto) -> Iterator[LocalCluster]:
+    mosquitto.start()
+    words = ["--mqtt", mosquitto.url, "--cluster-name", "lab"]
+    with LocalCluster(
+        agents=1, resources="cpus=4,mem=4GiB", master_arguments=words, agent_arguments=words
+    ) as cluster:
+        yield cluster
+
+
+SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "telemetry.schema.json").read_text())
+
+KINDS = {
+    "master/status": "master_status",
+    "tasks": "tasks",
+    "shares": "shares",
+    "decisions": "decisions",
+    "status": "agent_status",
+    "usage": "agent_usage",
+}
+
+
+def kind_of(topic: str) -> str:
+    end = topic.removeprefix(f"{ROOT}/")
+    return KINDS[end if end in KINDS else end.rpartition("/")[2]]
+
+
+def changes(heard: list[Incoming]) -> list[tuple[str, str]]:
+    payloads = [json.loads(message.payload) for message in heard if message.topic == f"{ROOT}/tasks"]
+    return [(change["task_id"], change["state"]) for payload in payloads for change in payload["changes"]]
+
+
+async def test_a_monitor_sees_every_change_of_every_task_once_and_in_order(
+    mosquitto: Mosquitto, cluster: LocalCluster
+) -> None:
+    async with monitoring(mosquitto.options()) as monitor:
+        async with Framework("watched", master=cluster.address) as framework:
+            results = await framework.run([Task(["true"], cpus=0.1, mem="16MiB") for _ in range(20)])
+
+        ids = {result.task_id for result in results}
+        heard = await monitor.until(
+            lambda heard: sum(state == "FINISHED" for _, state in changes(heard)) == len(ids)
+        )
+
+        for task_id in ids:
+            assert [state for name, state in changes(heard) if name == task_id] in (
+                ["STAGING", "RUNNING", "FINISHED"],
+                ["STAGING", "STARTING", "RUNNING", "FINISHED"],
+                ["STAGING", "FINISHED"],
+            )
+        numbers = sequences(heard, f"{ROOT}/tasks")
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        units = [
+            decision["units"]
+            for message in heard
+            if message.topic == f"{ROOT}/decisions"
+            for decision in json.loads(message.payload)["decisions"]
+        ]
+        assert sum(units) >= len(ids)
+        await monitor.until(
+            lambda heard: {kind_of(message.topic) for message in heard} == set(KINDS.values())
+        )
+        for message in monitor.heard:
+            schema = {"$ref": f"#/$defs/{kind_of(message.topic)}", "$defs": SCHEMA["$defs"]}
+            jsonschema.validate(json.loads(message.payload), schema)
+
+
+async def test_a_killed_agent_is_announced_and_its_return_too(
+    mosquitto: Mosquitto, cluster: LocalCluster
+) -> None:
+    async with monitoring(mosquitto.options()) as monitor:
+        before = await monitor.status("/status", "online")
+        assert before.keys() >= {"state", "time_ms"}
+
+        cluster.agents[0].kill()
+
+        gone = await monitor.status("/status", "offline")
+        assert gone["total"]["cpus"] == 4.0
+        assert gone["hostname"]
+
+
+async def test_a_will_for_an_agent_whose_session_lives_changes_nothing(
+    mosquitto: Mosquitto, cluster: LocalCluster
+) -> None:
+    log = cluster.directory / "logs" / "master.log"
+    async with OperatorClient(cluster.address) as operator, monitoring(mosquitto.options()) as monitor:
+        (before,) = [agent async for agent in operator.agents()]
+
+        async with asyncio.timeout(30):
+            # An agent that is doubted is not doubted again before it has answered: so the second time it had.
+            while log.read_text().count("agent.doubted") < 2:
+                monitor.link.publish(f"{ROOT}/agents/{before.agent_id}/status", {"state": "offline"}, qos=1)
+                await asyncio.sleep(0.05)
+
+        (after,) = [agent async for agent in operator.agents()]
+    assert (after.state, after.registered_ms) == (before.state, before.registered_ms)
+    assert "agent.disconnected" not in log.read_text()
