@@ -37,6 +37,22 @@ _SPARES_MAX: Final = 64
 """Seats kept for later tasks: a burst of short tasks has a few dozen at a time; an empty group costs some KiB."""
 
 
+def shares(places: CgroupPlaces, *, parent: str, name: str) -> dict[str, str]:
+    """Give where the groups of an agent are, by controller."""
+    return {
+        controller: f"{places.roots[controller]}/{parent.strip('/')}/{name}" if parent else f"{home}/{name}"
+        for controller, home in _homes(places).items()
+    }
+
+
+def _homes(places: CgroupPlaces) -> dict[str, str]:
+    return {
+        controller: places.by_controller[controller]
+        for controller in ("cpu", "memory", "pids")
+        if controller in places.by_controller
+    }
+
+
 class CgroupV1:
     """Groups in the version 1 hierarchies."""
 
@@ -49,11 +65,7 @@ class CgroupV1:
         for controller in ("cpu", "memory"):
             if controller not in places.by_controller:
                 raise IsolationError(f"cgroup v1: the {controller} hierarchy is not mounted")
-        self._homes = {
-            controller: places.by_controller[controller]
-            for controller in ("cpu", "memory", "pids")
-            if controller in places.by_controller
-        }
+        self._homes = _homes(places)
         if len(set(self._homes.values())) < len(self._homes):
             raise IsolationError(
                 f"cgroup v1: expected hierarchies apart, got {', '.join(self._homes)} mounted together"
@@ -64,12 +76,7 @@ class CgroupV1:
             if "pids" in self._homes
             else "the number of a task's processes is not limited (no pids cgroup)"
         )
-        self._parts = {
-            controller: f"{places.roots[controller]}/{parent.strip('/')}/{name}"
-            if parent
-            else f"{home}/{name}"
-            for controller, home in self._homes.items()
-        }
+        self._parts = shares(places, parent=parent, name=name)
         self.directories = list(self._parts.values())
         self.counts_cpu = os.path.exists(f"{self._homes['cpu']}/cpuacct.usage")
         self.limits_swap = _has_swap() and os.path.exists(

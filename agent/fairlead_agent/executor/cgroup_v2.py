@@ -44,7 +44,7 @@ class CgroupV2:
         self.note = ""
         self.tree = tree or KernelTree()
         self._home = places.unified
-        top = f"{places.roots['']}/{parent.strip('/')}" if parent else _without_home(places.unified)
+        top = _top(places, parent)
         offered = cgroup_tree.read(f"{top}/cgroup.controllers").split()
         if missing := [controller for controller in ("cpu", "memory") if controller not in offered]:
             raise IsolationError(f"cgroup v2: {' and '.join(missing)} not delegated to {top}")
@@ -104,6 +104,15 @@ class CgroupV2:
         removed = cgroup_tree.try_remove(self.tree, self.directories[0])
         cgroup_tree.try_remove(self.tree, os.path.dirname(self.directories[0]))
         return removed
+
+
+def share(places: CgroupPlaces, *, parent: str, name: str) -> str:
+    """Give where the groups of an agent are; empty if version 2 is not mounted."""
+    return f"{_top(places, parent)}/{name}" if places.unified else ""
+
+
+def _top(places: CgroupPlaces, parent: str) -> str:
+    return f"{places.roots['']}/{parent.strip('/')}" if parent else _without_home(places.unified)
 
 
 def _without_home(path: str) -> str:

@@ -3,6 +3,9 @@
 Each line is a JSON array of entries: all that happened in one turn of the loop. The file is rewritten when most of it is
 history. Nothing is synced to the disk: a crash of the host ends the tasks as well, and a killed process loses
 nothing it has written.
+
+So a host that crashes may leave it damaged, and that must not keep the host away: what can be read counts, and the damage
+is told. Nothing is lost by it but exit codes, since processes are found without the journal (``recovery``).
 """
 
 import contextlib
@@ -36,17 +39,18 @@ class Journal:
     """The open journal. Every method that writes raises OSError when the disk is full, and can then be called again."""
 
     def __init__(self, path: str) -> None:
-        """Read what a predecessor left; a last line it did not finish is dropped.
+        """Read what a predecessor left; a last line it did not finish is dropped, and so is what cannot be read.
 
         Raises:
-            OSError: it cannot be read.
-            ValueError: it is not a journal of ours.
+            OSError: it cannot be read at all.
         """
         self.running: dict[TaskKey, Recorded] = {}
         self.ended: dict[TaskKey, Exited | StartFailed] = {}
         self.boot_id = ""
         self.directories: list[str] = []
         """Where the groups of the tasks are."""
+        self.damage = ""
+        """The first thing in the file that is not of a journal, or nothing."""
         self._path = path
         self._entry_count = 0
         self._descriptor = -1
@@ -54,29 +58,36 @@ class Journal:
         self._is_behind = False
         """Memory knows more than the file, because the disk was full: the next writing writes all of it."""
         with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
-            lines = file.read().split(b"\n")
-            for number, line in enumerate(lines[:-1], 1):
+            *lines, rest = file.read().split(b"\n")
+            # Even the first line is there from the beginning, since the file was given its name when it was whole.
+            for number, line in enumerate(lines or filter(None, [rest]), 1):
                 try:
                     for entry in json.loads(line):
                         self._replay(entry)
-                except (TypeError, ValueError, AttributeError) as error:
-                    raise ValueError(
-                        f"{path}:{number}: expected entries of an executor's journal: {error}"
-                    ) from error
+                except (TypeError, ValueError, AttributeError, RecursionError) as error:
+                    self.damage = (
+                        self.damage or f"{path}:{number}: expected entries of an executor's journal: {error}"
+                    )
 
     def _replay(self, entry: Any) -> None:
         match entry:
-            case ["executor", boot_id, directories]:
-                self.boot_id, self.directories = boot_id, directories
-            case ["start", [framework_id, task_id], sandbox, pid, start_ticks]:
+            case ["executor", str(boot_id), [*directories]]:
+                self.boot_id, self.directories = boot_id, [str(directory) for directory in directories]
+            case ["start", [str(framework_id), str(task_id)], str(sandbox), int(pid), int(start_ticks)]:
                 key = FrameworkId(framework_id), TaskId(task_id)
                 self.running[key] = Recorded(key, sandbox, pid, start_ticks)
-            case ["forget", [framework_id, task_id]]:
+            case ["forget", [str(framework_id), str(task_id)]]:
                 self.ended.pop((FrameworkId(framework_id), TaskId(task_id)), None)
             case ["exited" | "failed", *_] as wire:
                 self._end(event_from_wire(wire))
             case other:
                 raise ValueError(f"unknown entry {str(other)[:80]}")
+
+    def set_aside(self) -> str:
+        """Move the file away for a person to look at, and give where it is."""
+        beside = f"{self._path}.damaged"
+        os.rename(self._path, beside)
+        return beside
 
     def _end(self, end: Any) -> None:
         self.running.pop(end.key, None)

@@ -11,6 +11,8 @@ import resource
 import zlib
 from typing import Final
 
+from fairlead_agent.executor.processes import environment_of
+
 SANDBOX_VARIABLE: Final = b"FAIRLEAD_SANDBOX"
 """Set for every task, and different for each."""
 
@@ -26,9 +28,10 @@ class Marks:
 
     def __init__(self, work_dir: str) -> None:
         """Prepare; where the limit cannot be set there are no marks, and every mark is 0."""
-        status = os.stat(work_dir)
+        self._path = os.path.abspath(work_dir)
+        self._place = _place_of(self._path)
         # By what the directory is and not by its name, which in another container means another one.
-        self._work_dir = zlib.crc32(f"{status.st_dev}:{status.st_ino}".encode())
+        self._work_dir = zlib.crc32(repr(self._place).encode())
         self._count = 0
         self._own = resource.getrlimit(resource.RLIMIT_RTTIME)
         self._is_usable = self._own[1] == resource.RLIM_INFINITY
@@ -50,6 +53,14 @@ class Marks:
         if self._is_usable:
             resource.setrlimit(resource.RLIMIT_RTTIME, self._own)
 
+    def has(self, pid: int) -> bool:
+        """Whether a process was started by a task of this work directory, as far as it still carries a mark."""
+        if self.read(pid):
+            return True
+        if self._place is None or not sandbox_of(pid).startswith(f"{self._path}/"):
+            return False
+        return _place_of(f"/proc/{pid}/root{self._path}") == self._place
+
     def read(self, pid: int) -> int:
         """Give the mark of a process, also of a zombie; 0 if it has none of this work directory, or is not ours."""
         try:
@@ -57,3 +68,17 @@ class Marks:
         except (ProcessLookupError, PermissionError):
             return 0
         return soft if soft >> _TASK_BITS == (_FLAG >> _TASK_BITS | self._work_dir) else 0
+
+
+def sandbox_of(pid: int) -> str:
+    """Give the sandbox that a process was told it is in; empty if it was told of none, or has been given another program."""
+    return os.fsdecode(environment_of(pid).get(SANDBOX_VARIABLE, b""))
+
+
+def _place_of(path: str) -> tuple[int, int] | None:
+    """Give what tells a directory from all others on this host, whatever it is called; None if it cannot be seen."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

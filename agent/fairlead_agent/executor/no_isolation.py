@@ -14,13 +14,12 @@ import os
 from typing import Final, NamedTuple
 
 from fairlead_agent.executor.isolation import Limits
-from fairlead_agent.executor.marks import SANDBOX_VARIABLE, Marks
+from fairlead_agent.executor.marks import Marks, sandbox_of
 from fairlead_agent.executor.processes import (
     ProcessStat,
     children_of,
     cpu_time_ms_of,
     descendants_of,
-    environment_of,
     is_running,
     kill,
     stat_of,
@@ -66,13 +65,13 @@ class NoIsolation:
         if known is not None and known.start_ticks == stat.start_ticks:
             return tuple(group for group in known.owners if group in self._groups)
         mark = self.marks.read(pid)
-        sandbox = environment_of(pid).get(SANDBOX_VARIABLE, b"")
+        sandbox = sandbox_of(pid)
         for group in self._groups:
             if (
                 (mark and mark == group.mark)
                 or stat.session_id == group.session_id
                 # A task may be an agent itself, whose tasks have sandboxes within its own.
-                or f"{os.fsdecode(sandbox)}/".startswith(f"{group.sandbox}/")
+                or f"{sandbox}/".startswith(f"{group.sandbox}/")
             ):
                 return (group,)
         return tuple(self._groups)

@@ -4,6 +4,7 @@ import os
 import zlib
 from typing import Final
 
+from fairlead_agent.executor import cgroup_v1, cgroup_v2
 from fairlead_agent.executor.cgroup_tree import CgroupPlaces, read_places
 from fairlead_agent.executor.cgroup_v1 import CgroupV1
 from fairlead_agent.executor.cgroup_v2 import CgroupV2
@@ -45,6 +46,13 @@ def choose(wanted: str, *, parent: str, work_dir: str, agent_pid: int) -> Isolat
     if wanted != "auto":
         raise IsolationError(reasons[0])
     return NoIsolation(f"{_NOT_ENFORCED} ({'; '.join(reasons)})", work_dir)
+
+
+def group_directories(*, parent: str, work_dir: str) -> list[str]:
+    """Give where any executor of that work directory makes its groups, under whichever isolation; see ``choose``."""
+    places, name = _places(), share_name(work_dir)
+    unified = cgroup_v2.share(places, parent=parent, name=name)
+    return [*([unified] if unified else []), *cgroup_v1.shares(places, parent=parent, name=name).values()]
 
 
 def share_name(work_dir: str) -> str:

@@ -1,7 +1,8 @@
 """Ends what a dead executor left running, before its successor takes up work.
 
 A process belongs to a dead executor's task if it is in one of its groups, or is the recorded main process or in that
-one's session, or was started with that task's sandbox in its environment.
+one's session, or carries a mark of this work directory, or descends from such a process. Groups and marks need no
+journal: they are looked for even if it is lost.
 """
 
 import os
@@ -11,8 +12,8 @@ from typing import Final
 
 from fairlead_agent.executor import cgroup_tree
 from fairlead_agent.executor.journal import Recorded
-from fairlead_agent.executor.marks import SANDBOX_VARIABLE
-from fairlead_agent.executor.processes import all_pids, descendants_of, environment_of, kill_exactly, stat_of
+from fairlead_agent.executor.marks import Marks, sandbox_of
+from fairlead_agent.executor.processes import all_pids, descendants_of, kill_exactly, stat_of
 from fairlead_agent.executor.protocol import Exited, Measurement
 
 _DEADLINE_S: Final = 10.0
@@ -36,11 +37,18 @@ def boot_id() -> str:
     return f"{kernel_run}/{first.start_ticks}" if first is not None else kernel_run
 
 
-def end_leftovers(running: Sequence[Recorded], directories: Sequence[str]) -> int:
-    """Kill all that is left of ``running`` and of the groups in ``directories``; give how many could not be killed."""
+def end_leftovers(running: Sequence[Recorded], directories: Sequence[str], work_dir: str) -> int:
+    """Kill what earlier executors of ``work_dir`` have left, and give how many processes could not be killed.
+
+    Args:
+        running: tasks that were recorded under the present boot.
+        directories: where the groups of tasks may be; those that are not there do not matter.
+        work_dir: whose marks are looked for.
+    """
+    marks = Marks(work_dir)
     deadline = time.monotonic() + _DEADLINE_S
     while True:
-        left = _left(running)
+        left = _left(running, marks)
         for pid, start_ticks in left:
             kill_exactly(pid, start_ticks)
         is_clean = cgroup_tree.sweep(directories)
@@ -54,24 +62,22 @@ def lost(recorded: Recorded, *, why: str, now_ms: int) -> Exited:
     return Exited(recorded.key, None, None, False, why, Measurement(), now_ms)
 
 
-def _left(running: Sequence[Recorded]) -> list[tuple[int, int]]:
-    """Give pid and start of every living process of these tasks."""
-    if not running:
-        return []
+def _left(running: Sequence[Recorded], marks: Marks) -> list[tuple[int, int]]:
+    """Give pid and start of every living process that earlier executors have left, parents first."""
     mains = {recorded.pid: recorded.start_ticks for recorded in running if recorded.pid}
-    sandboxes = {os.fsencode(recorded.sandbox) for recorded in running}
-    alive = [
+    sandboxes = {recorded.sandbox for recorded in running}
+    alive = {
         pid
         for pid, start_ticks in mains.items()
         if (stat := stat_of(pid)) is not None and stat.start_ticks == start_ticks
-    ]
-    found = descendants_of(alive)
+    }
+    found = sorted(alive)
     for pid in all_pids():
         stat = stat_of(pid)
         if stat is None or pid == os.getpid():
             continue
         # Only a session whose leader is surely ours is ours: the number of a dead leader may be somebody else's now.
-        if stat.session_id in alive or environment_of(pid).get(SANDBOX_VARIABLE) in sandboxes:
+        if stat.session_id in alive or sandbox_of(pid) in sandboxes or marks.has(pid):
             found.append(pid)
-    stats = ((pid, stat_of(pid)) for pid in dict.fromkeys(found))
+    stats = ((pid, stat_of(pid)) for pid in descendants_of(found))
     return [(pid, stat.start_ticks) for pid, stat in stats if stat is not None and stat.state not in "ZX"]

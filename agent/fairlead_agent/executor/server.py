@@ -22,7 +22,7 @@ from fairlead_agent.executor.isolation import Isolation, IsolationError
 from fairlead_agent.executor.journal import Journal, Recorded
 from fairlead_agent.executor.launch import Launcher, LaunchFailed
 from fairlead_agent.executor.paths import ExecutorPaths
-from fairlead_agent.executor.probe import choose
+from fairlead_agent.executor.probe import choose, group_directories
 from fairlead_agent.executor.processes import stat_of
 from fairlead_agent.executor.protocol import (
     EXIT_LOCKED,
@@ -409,20 +409,30 @@ def _prepared(paths: ExecutorPaths, settings: Mapping[str, Any]) -> tuple[Isolat
     journal = Journal(paths.journal)
     running = list(journal.running.values())
     is_same_boot = journal.boot_id == boot_id()
+    parent = settings["cgroup_parent"]
+    # The journal may be lost, or of an earlier parent: it knows more of the groups, or less.
+    directories = dict.fromkeys(
+        [*journal.directories, *group_directories(parent=parent, work_dir=paths.work_dir)]
+    )
     # Pids of an earlier boot are somebody else's now. Groups of an earlier run of a container may still be there.
-    end_leftovers(running if is_same_boot else [], journal.directories)
+    left_count = end_leftovers(running if is_same_boot else [], list(directories), paths.work_dir)
+    if left_count:
+        complain(f"{left_count} processes of an earlier executor could not be killed")
     isolation = choose(
-        settings["isolation"],
-        parent=settings["cgroup_parent"],
-        work_dir=paths.work_dir,
-        agent_pid=settings["agent_pid"],
+        settings["isolation"], parent=parent, work_dir=paths.work_dir, agent_pid=settings["agent_pid"]
     )
-    why = (
-        "the executor that ran it died, and what was left of it was killed"
-        if is_same_boot
-        else "the host or container was restarted"
-    )
+    if journal.damage:
+        complain(f"{journal.damage}; kept as {journal.set_aside()}; whatever ran has been killed")
     now_ms = int(time.time() * 1000)
+    why = _why_lost(is_same_boot=is_same_boot, is_damaged=bool(journal.damage))
     journal.open(boot_id=boot_id(), directories=list(isolation.directories))
     journal.record(ends=[lost(recorded, why=why, now_ms=now_ms) for recorded in running])
     return isolation, journal
+
+
+def _why_lost(*, is_same_boot: bool, is_damaged: bool) -> str:
+    if is_same_boot:
+        return "the executor that ran it died, and what was left of it was killed"
+    if is_damaged:
+        return "the executor's journal was damaged, and what was left of the task was killed"
+    return "the host or container was restarted"

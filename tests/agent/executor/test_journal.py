@@ -94,10 +94,43 @@ def test_line_a_full_disk_took_in_part_is_taken_back(
 
 
 @pytest.mark.parametrize(
-    "line", ["x", "5", "[5]", '[["dance"]]', '[["start", ["f"], "/s", 1, 2]]', '[["exited", 1]]']
+    "line",
+    [
+        "x",
+        "5",
+        "[5]",
+        '[["dance"]]',
+        '[["start", ["f"], "/s", 1, 2]]',
+        '[["start", ["f", "t"], "/s", "1", 2]]',
+        '[["exited", 1]]',
+    ],
 )
-def test_file_that_is_no_journal_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
-    (tmp_path / "journal").write_text(f'[["executor", "boot", []]]\n{line}\n')
+def test_line_that_is_none_of_a_journal_is_named_and_the_others_count(
+    journal: Journal, tmp_path: Path, line: str
+) -> None:
+    journal.record(starts=[a_start("a")])
+    with (tmp_path / "journal").open("a") as file:
+        file.write(f"{line}\n")
+    journal.record(ends=[an_exit("b")])
 
-    with pytest.raises(ValueError, match=r"journal:2: expected entries of an executor's journal"):
-        reread(tmp_path)
+    successor = reread(tmp_path)
+
+    assert successor.damage.startswith(f"{tmp_path}/journal:3: expected entries of an executor's journal: ")
+    assert list(successor.running.values()) == [a_start("a")]
+    assert list(successor.ended.values()) == [an_exit("b")]
+
+
+@pytest.mark.parametrize(
+    "content", [b"rubbish without an end", b"\0" * 4096, b"\xff\xfe\n", b"[" * 100_000 + b"\n"]
+)
+def test_file_with_no_line_of_a_journal_is_damaged(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "journal").write_bytes(content)
+
+    assert reread(tmp_path).damage.startswith(f"{tmp_path}/journal:1: ")
+
+
+def test_whole_journal_and_none_at_all_are_not_damaged(journal: Journal, tmp_path: Path) -> None:
+    journal.record(starts=[a_start("a")])
+
+    assert reread(tmp_path).damage == ""
+    assert Journal(str(tmp_path / "no journal")).damage == ""

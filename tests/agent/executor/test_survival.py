@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from fairlead_agent.executor.client import ExecutorClient, ExecutorFailed, ExecutorOptions
+from fairlead_agent.executor.journal import Recorded
+from fairlead_agent.executor.marks import sandbox_of
 from fairlead_agent.executor.probe import share_name
-from fairlead_agent.executor.processes import is_running
+from fairlead_agent.executor.processes import all_pids, is_running, kill_exactly, stat_of
 from fairlead_agent.executor.protocol import Exited
-from fairlead_agent.executor.recovery import boot_id
+from fairlead_agent.executor.recovery import boot_id, end_leftovers
 from tests.agent.executor.conftest import Connect, executor_is_alive, key_of, until_gone
 
 pytestmark = pytest.mark.shell
@@ -187,15 +189,131 @@ async def test_unfinished_last_line_of_the_journal_is_dropped(connect: Connect, 
     assert second.client.hello.ended == (over,)
 
 
-async def test_corrupt_journal_is_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "executor").mkdir()
+@pytest.mark.parametrize("content", [None, b"", b"rubbish without an end", b"rubbish\n"])
+async def test_whatever_an_executor_left_is_ended_though_its_journal_is_lost(
+    connect: Connect, isolation: str, tmp_path: Path, content: bytes | None
+) -> None:
+    first = await connect(isolation)
+    hidden = "env -i setsid -f sh -c 'echo $$; exec /bin/sleep 1000'"
+    key = first.shell("a", f"setsid -f sleep 1000; {hidden}; exec sleep 1000")
+    pids = [(await first.started(key)).pid, int(await first.output_of("a"))]
+    os.kill(first.pid, signal.SIGKILL)
+    await first.lost()
     journal = tmp_path / "executor" / "journal"
-    journal.write_text("not ours\n")
+    journal.unlink()
+    if content is not None:
+        journal.write_bytes(content)
 
-    with pytest.raises(ExecutorFailed, match=r"journal:1: expected entries of an executor's journal"):
-        await ExecutorClient.connect(tmp_path)
+    second = await connect(isolation)
 
-    assert journal.read_text() == "not ours\n"
+    assert [pid for pid in pids if is_running(pid)] == []
+    assert [pid for pid in all_pids() if sandbox_of(pid) == str(first.sandbox("a"))] == []
+    assert (second.client.hello.running, second.client.hello.ended) == ((), ())
+    assert (await second.exited(second.start("a", "true"))).exit_code == 0
+    if content:
+        assert (tmp_path / "executor" / "journal.damaged").read_bytes() == content
+        assert (
+            "journal:1: expected entries of an executor's journal"
+            in (tmp_path / "executor" / "log").read_text()
+        )
+
+
+async def test_tasks_that_can_be_read_in_a_damaged_journal_are_reported(
+    connect: Connect, tmp_path: Path
+) -> None:
+    first = await connect()
+    over = await first.exited(first.shell("over", "exit 9"))
+    key = first.start("a", "sleep", "1000")
+    main = (await first.started(key)).pid
+    os.kill(first.pid, signal.SIGKILL)
+    await first.lost()
+    journal = tmp_path / "executor" / "journal"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([b"rubbish\n", *lines[1:]]))
+
+    second = await connect()
+
+    assert not is_running(main)
+    ended = {end.key: end for end in second.client.hello.ended}
+    assert ended[over.key] == over
+    lost = ended[key]
+    assert isinstance(lost, Exited)
+    assert lost.message == "the executor's journal was damaged, and what was left of the task was killed"
+
+
+async def test_processes_of_other_work_directories_are_left_alone(connect: Connect, tmp_path: Path) -> None:
+    other = await connect(work_dir=tmp_path / "work and more")
+    key = other.start("a", "sleep", "1000")
+    await other.started(key)
+    environment = {"FAIRLEAD_SANDBOX": f"{tmp_path}/work and more/x"}
+    bystander = await asyncio.create_subprocess_exec("sleep", "1000", env=environment)
+
+    try:
+        await connect(work_dir=tmp_path / "work")
+
+        assert is_running((await other.started(key)).pid)
+        assert is_running(bystander.pid)
+    finally:
+        bystander.kill()
+        await bystander.wait()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
+async def test_sandbox_of_the_same_name_in_another_container_is_not_ours(
+    connect: Connect, tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    script = 'mount -t tmpfs none "$0" && echo mounted && exec sleep 1000'
+    command = ["unshare", "--mount", "sh", "-c", script, str(work)]
+    environment = {**os.environ, "FAIRLEAD_SANDBOX": f"{work}/sandboxes/f/t"}
+    container = await asyncio.create_subprocess_exec(
+        *command, env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert container.stdout is not None
+        assert await container.stdout.readline() == b"mounted\n"
+
+        await connect(work_dir=work)
+
+        assert is_running(container.pid)
+    finally:
+        container.kill()
+        await container.wait()
+
+
+def a_sleeper(**environment: str) -> tuple["subprocess.Popen[bytes]", int]:
+    """A process that nobody but the test knows, and when it was started."""
+    process = subprocess.Popen(["sleep", "1000"], env=environment)
+    stat = stat_of(process.pid)
+    assert stat is not None
+    return process, stat.start_ticks
+
+
+@pytest.mark.parametrize("difference", [0, 1, -1])
+def test_recorded_pid_is_ended_only_with_the_start_that_was_recorded(tmp_path: Path, difference: int) -> None:
+    process, start_ticks = a_sleeper()
+    recorded = Recorded(key_of("a"), str(tmp_path / "s"), process.pid, start_ticks + difference)
+    try:
+        end_leftovers([recorded], [], str(tmp_path))
+
+        assert (process.poll() is None) == bool(difference)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(("difference", "signal_that_came"), [(0, signal.SIGKILL), (1, signal.SIGTERM)])
+def test_kill_is_for_one_process_and_no_later_one_of_its_number(
+    difference: int, signal_that_came: int
+) -> None:
+    process, start_ticks = a_sleeper()
+
+    kill_exactly(process.pid, start_ticks + difference)
+    process.terminate()  # a SIGKILL before it would have come first
+
+    assert process.wait() == -signal_that_came
 
 
 async def test_isolation_that_does_not_work_is_refused_by_name(tmp_path: Path) -> None:
