@@ -246,7 +246,9 @@ class Candidates:
         return fresh
 
     def first_to_try(self, shape: Shape, order: Turns) -> int:
-        """The first agent that is tried and has room, in the window or not; -1 if none has."""
+        """The first agent that is tried and has room, in the window or not; -1 if none has, or no two could."""
+        if len(shape.window) < 2 and not self._is_behind(shape):
+            return -1  # On a full cluster, of which one task ended.
         for index in order.tries():
             self._counters.agents_examined += 1
             for column, least in shape.takes:
