@@ -105,14 +105,24 @@ def policies(names: Sequence[str], *, seconds: float, seed: int, head: str, as_j
 
 
 def slots(options: live_slots.SlotsOptions, *, as_json: bool) -> None:
-    """Run the DRF paper's comparison with slots on a live cluster and print the jobs done under each policy."""
-    header = make_header(seed=options.seed)
+    """Run the DRF paper's comparison with slots on a live cluster and print the jobs done under each policy.
+
+    Raises:
+        NoGroups: tasks are to work, and no limits of hosts would hold here.
+    """
+    header = make_header(seed=options.seeds[0])
     rows = live_slots.measure(options, tell=_tell_turn)
+    simulated = live_slots.simulate(options) if options.works else {}
     if as_json:
-        print(json.dumps({"header": header.as_dict(), "rows": [asdict(row) for row in rows]}, indent=2))
+        beside = [
+            {"policy": policy, "job_class": kind, "slowdown": slowdown, "runs": [asdict(run) for run in runs]}
+            for (policy, kind, slowdown), runs in simulated.items()
+        ]
+        found = {"header": header.as_dict(), "rows": [asdict(row) for row in rows], "simulated": beside}
+        print(json.dumps(found, indent=2))
         return
     print_header(header)
-    live_slots.print_rows(rows)
+    live_slots.print_rows(rows, simulated=simulated)
 
 
 def _tell_turn(policy: str) -> None:

@@ -68,6 +68,7 @@ class LocalCluster:
         port: int = 0,
         directory: Path | None = None,
         isolation: str | None = None,
+        cgroup_parents: Sequence[str] = (),
         master_arguments: Sequence[str] = (),
         agent_arguments: Sequence[str] = (),
     ) -> None:
@@ -82,6 +83,7 @@ class LocalCluster:
             port: of the master on 127.0.0.1; 0 chooses a free one.
             directory: kept at the end; None makes a temporary one.
             isolation: of the agents, or their default.
+            cgroup_parents: of each agent, the group its tasks' groups are made in; none: its own.
             master_arguments: further words for `fairlead master`.
             agent_arguments: further words for `fairlead agent`.
 
@@ -100,6 +102,8 @@ class LocalCluster:
         self._policy = policy
         self._demand = demand
         self._isolation = isolation
+        self._cgroup_parents = list(cgroup_parents) or [""] * agents
+        _check_one_each("cgroup parents", len(self._cgroup_parents), agents)
         self._master_arguments = tuple(master_arguments)
         self._agent_arguments = tuple(agent_arguments)
         self._given_directory = directory
@@ -284,6 +288,8 @@ class LocalCluster:
             command += ["--attribute", f"{name}={value}"]
         if self._isolation:
             command += ["--isolation", self._isolation]
+        if self._cgroup_parents[index]:
+            command += ["--cgroup-parent", self._cgroup_parents[index]]
         return [*command, "--stop-tasks-on-exit", "--stop-with-parent", *self._agent_arguments]
 
     def _check_cancelled(self) -> None:

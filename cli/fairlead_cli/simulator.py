@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from click.core import ParameterSource
 from fairlead_cli.addresses import ADDRESS, json_option
 from fairlead_cli.agent import ISOLATIONS
 from fairlead_cli.end_signals import ended_as_by_ctrl_c
-from fairlead_cli.parameters import DURATION, RESOURCES
+from fairlead_cli.parameters import DURATION, PLACEMENT_HELP, RESOURCES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -237,44 +238,90 @@ def bench_policies(*, as_json: bool, head: str, policies: Sequence[str], seconds
     multiple=True,
     help="Only this; repeatable [default: drf, slots:3 to slots:6, max-min:cpus]",
 )
-@click.option("--agents", type=click.IntRange(1, 200), default=48, show_default=True)
-@click.option("--seconds", type=click.FloatRange(1), default=60.0, show_default=True, help="For each policy.")
+@click.option(
+    "--tasks",
+    type=click.Choice(["auto", "work", "sleep"]),
+    default="auto",
+    show_default=True,
+    help="What tasks do: work, on hosts whose CPU and memory limits hold (needs cgroups), or sleep; auto works if it can.",
+)
+@click.option("--placement", default="align", help=f"{PLACEMENT_HELP} Without a seed, those of the runs.")
+@click.option(
+    "--agents", type=click.IntRange(1, 200), help="How many hosts [default: 12 that work, 48 that sleep]"
+)
+@click.option(
+    "--seconds", type=click.FloatRange(1), help="For each policy and seed [default: 200; 60 asleep]"
+)
 @click.option(
     "--task-seconds",
     "task_s",
     type=click.FloatRange(0.05),
-    default=3.0,
-    show_default=True,
-    help="Mean length of a task.",
+    help="Mean length of a task that has all it declares [default: 10; 3 asleep]",
 )
-@click.option("--job-tasks", type=click.IntRange(1, 10_000), default=80, show_default=True)
+@click.option("--job-tasks", type=click.IntRange(1, 10_000), help="[default: 20; 80 asleep]")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the lengths of tasks.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 100),
+    default=1,
+    metavar="N",
+    help="So many runs of each policy, with seeds that count up; means get confidence intervals.",
+)
 @json_option
 def bench_slots(
     *,
-    agents: int,
+    agents: int | None,
     as_json: bool,
-    job_tasks: int,
+    job_tasks: int | None,
+    placement: str,
     policies: Sequence[str],
-    seconds: float,
+    seconds: float | None,
     seed: int,
-    task_s: float,
+    seeds: int,
+    task_s: float | None,
+    tasks: str,
 ) -> None:
     """Run section 7.2 of the DRF paper live: fair sharing against slots.
 
-    48 agents of 8 CPUs and 6 GiB, four users with jobs of small tasks and four with jobs of large ones; real processes
-    that sleep. Counts the jobs done and how long they took, under each policy.
+    Hosts of 8 CPUs and 6 GiB, four users with jobs of small tasks and four with jobs of large ones; real processes. Counts
+    the jobs done and how long they took, under each policy. Tasks that work are held to a small part of a CPU and of the memory,
+    and so are hosts; what the kernel kills for memory is run again. Beside stands a simulation of the same.
     """
     from fairlead_cli import benchmarks
-    from fairlead_sim.bench.live_slots import POLICIES, SlotsOptions
+    from fairlead_cli.errors import Failed, Invalid
+    from fairlead_master.allocation import placement as placements
+    from fairlead_master.allocation.api import AllocationError
+    from fairlead_sim.bench import host_groups, live_slots
 
-    options = SlotsOptions(
-        policies=tuple(policies) or POLICIES,
-        agents=agents,
-        seconds=seconds,
-        task_s=task_s,
-        job_tasks=job_tasks,
-        seed=seed,
+    why_not = "" if tasks == "sleep" else host_groups.why_not()
+    if tasks == "work" and why_not:
+        raise Failed(
+            f"--tasks work: expected to limit hosts with cgroups, which is not possible here: {why_not}"
+        )
+    if why_not:
+        click.echo(
+            f"fairlead bench slots: limits of hosts do not hold here ({why_not}): tasks sleep, a crowded host costs nothing, and what "
+            "is measured is only what slots cost by leaving places empty",
+            err=True,
+        )
+    works = tasks != "sleep" and not why_not
+    scale = live_slots.WORKING if works else live_slots.SLEEPING
+    try:
+        placements.parse(placement)
+    except AllocationError as error:
+        raise Invalid(str(error)) from error
+    options = live_slots.SlotsOptions(
+        policies=tuple(policies) or live_slots.POLICIES,
+        placement=placement,
+        scale=replace(
+            scale,
+            agents=agents or scale.agents,
+            job_tasks=job_tasks or scale.job_tasks,
+            task_s=task_s or scale.task_s,
+            seconds=seconds or scale.seconds,
+        ),
+        works=works,
+        seeds=range(seed, seed + seeds),
     )
     with ended_as_by_ctrl_c(), _expected_errors(None):
         benchmarks.slots(options, as_json=as_json)

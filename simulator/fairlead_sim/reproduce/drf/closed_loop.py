@@ -39,8 +39,12 @@ _BLIND_NODE: Final[Vector] = (8000, 2**40, 0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the paper leaves open."""
+    """What the paper leaves open, and how large the experiment is: the paper's size, unless a smaller one is asked for."""
 
+    nodes: int = NODES
+    job_tasks: int = TASKS_PER_JOB
+    seconds: float = MINUTES * 60.0
+    """After which finished jobs are counted."""
     task_s: float = 30.0
     """Mean run time."""
     memory_slowdown: float = Slowdown().memory
@@ -64,14 +68,15 @@ class Finished:
 class _Users:
     """Watches, and hands in the next job of whoever has finished one."""
 
-    def __init__(self, seed: int, task_s: float) -> None:
+    def __init__(self, seed: int, setup: Setup) -> None:
         # A sequence for each user: every policy is given the same jobs in the same order.
         self._randoms = {
             f"{kind} {number}": Random(f"{seed} {kind} {number}")  # noqa: S311 - chance that can be repeated is the purpose
             for number in range(USERS_PER_CLASS)
             for kind in UNITS
         }
-        self._task_ms = task_s * 1000
+        self._task_ms = setup.task_s * 1000
+        self._job_tasks = setup.job_tasks
         self._numbers = count()
         self._handed_in_ms: dict[str, int] = {}
         self._pool: Pool | None = None
@@ -94,7 +99,7 @@ class _Users:
                 submit_ms=0,
                 duration_ms=round(self._task_ms * (0.5 + random.random())),
             )
-            for _ in range(TASKS_PER_JOB)
+            for _ in range(self._job_tasks)
         )
         return Job(job_id=name, user=user, submit_ms=0, bundles=bundles)
 
@@ -124,13 +129,13 @@ def _class_of(user: str) -> str:
 
 
 def run(policy: str, seed: int, setup: Setup) -> dict[str, Finished]:
-    """What has finished after ten minutes under a policy, by class."""
-    users = _Users(seed, setup.task_s)
+    """What has finished after ten minutes, or ``setup.seconds``, under a policy, by class."""
+    users = _Users(seed, setup)
     engine = Engine(Random(seed), now_ms=0)  # noqa: S311 - see above
     told = _NODE if setup.sees_memory else _BLIND_NODE
     pool = Pool(
         engine,
-        [Node(name=f"node{number:02d}", total=told) for number in range(NODES)],
+        [Node(name=f"node{number:02d}", total=told) for number in range(setup.nodes)],
         users,
         settings=AllocationSettings(
             policy=policy, placement=seeded(setup.placement, slots_per_agent(policy), seed)
@@ -141,7 +146,7 @@ def run(policy: str, seed: int, setup: Setup) -> dict[str, Finished]:
         ),
     )
     users.begin(pool)
-    engine.run_until(MINUTES * 60_000)
+    engine.run_until(round(setup.seconds * 1000))
     return {kind: _summed(responses) for kind, responses in users.responses_ms.items()}
 
 
