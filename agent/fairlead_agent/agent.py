@@ -27,7 +27,8 @@ from fairlead_proto.ids import TaskKey
 from fairlead_proto.v1 import agent_pb2
 
 if TYPE_CHECKING:
-    # Imports the MQTT library, which is an extra.
+    # They import libraries that are extras.
+    from fairlead_agent.metrics import AgentMetrics
     from fairlead_agent.telemetry import AgentTelemetry
 
 
@@ -86,6 +87,7 @@ class Agent:
             random=random.random,
             log=log,
         )
+        self._settings = settings
         self._telemetry = _make_telemetry(options, settings, log)
         self._is_announced = False
         self._is_stopping_executor = False
@@ -136,6 +138,7 @@ class Agent:
             loop.create_task(self._files.run(), name="agent-files"),
         ]
         runner = parts[0]
+        metrics = self._serve_metrics()
         try:
             await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             for part in parts:
@@ -152,9 +155,24 @@ class Agent:
             self._log.info("agent.left", is_refused=leave.is_refused, detail=leave.message)
             return Outcome(leave.is_refused, leave.message)
         finally:
+            if metrics is not None:
+                await asyncio.to_thread(metrics.close)
             for part in parts:
                 part.cancel()
             await asyncio.gather(*parts, *self._removals, return_exceptions=True)
+
+    def _serve_metrics(self) -> "AgentMetrics | None":
+        if not self._options.metrics:
+            return None
+        from fairlead_agent.metrics import AgentMetrics
+
+        return AgentMetrics(
+            self._options.metrics,
+            self._runner.machine,
+            self._settings,
+            lambda: self._session.ended_count,
+            self._telemetry,
+        )
 
     def _carry_out(self, action: actions.Action) -> None:
         match action:

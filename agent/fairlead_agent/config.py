@@ -11,6 +11,7 @@ from fairlead_agent.core.state import AgentSettings
 from fairlead_agent.probe import Host
 from fairlead_proto import fields
 from fairlead_proto.resources import STANDARD_NAMES, ResourceError, ResourceKinds, Vector
+from fairlead_telemetry import metrics
 from fairlead_telemetry.broker import BrokerOptions, InvalidBroker, check_installed
 
 ISOLATION_CHOICES: Final = ("auto", "cgroup-v2", "cgroup-v1", "none")
@@ -43,6 +44,8 @@ class AgentOptions:
     sandbox_bytes_max: int = limits.SANDBOX_BYTES_MAX
     stop_tasks_on_exit: bool = False
     """On SIGTERM or SIGINT end the tasks and their executor too; else they run on for the next agent."""
+    metrics: str = ""
+    """HOST:PORT to serve metrics at; empty: nowhere."""
     mqtt: BrokerOptions | None = None
     """Where telemetry goes; None: nowhere."""
     log_level: str = "info"
@@ -71,10 +74,12 @@ def _check(options: AgentOptions) -> None:
     try:
         if options.mqtt is not None:
             check_installed()
+        if options.metrics:
+            metrics.check_installed()
         fields.read_attributes("attribute", options.attributes)
         fields.read_name("hostname", options.hostname)
         kinds_of(options).parse(options.resources)
-    except (fields.InvalidFieldError, InvalidBroker, ResourceError) as error:
+    except (fields.InvalidFieldError, InvalidBroker, metrics.InvalidMetricsAddress, ResourceError) as error:
         raise InvalidOption(str(error)) from error
 
 

@@ -10,7 +10,8 @@ from fairlead_cli.addresses import master_option
 from fairlead_cli.errors import Invalid
 from fairlead_cli.parameters import DURATION, LOG_LEVEL, PAIR, RESOURCES
 from fairlead_cli.state_directory import state_directory
-from fairlead_cli.telemetry_options import broker_of, mqtt_options
+from fairlead_cli.telemetry_options import broker_option, metrics_option
+from fairlead_telemetry.broker import BrokerOptions
 
 ISOLATIONS = click.Choice(["auto", "cgroup-v2", "cgroup-v1", "none"])
 
@@ -50,7 +51,8 @@ ISOLATIONS = click.Choice(["auto", "cgroup-v2", "cgroup-v1", "none"])
     is_flag=True,
     help="End the tasks with the agent [default: they run on for the next one]",
 )
-@mqtt_options
+@metrics_option
+@broker_option
 @click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
 @click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
 def agent(
@@ -62,11 +64,8 @@ def agent(
     is_child: bool,
     isolation: str,
     log_level: str,
-    mqtt: str | None,
-    mqtt_password_file: Path | None,
-    mqtt_ca: Path | None,
-    cluster_name: str,
-    mqtt_keep_alive_ms: int,
+    metrics: str | None,
+    broker: BrokerOptions | None,
     resources: str,
     sandbox_retention_ms: int | None,
     stop_tasks_on_exit: bool,
@@ -85,7 +84,6 @@ def agent(
     from fairlead_agent.config import AgentOptions, InvalidOption
     from fairlead_agent.core.limits import SANDBOX_RETENTION_MS
 
-    broker = broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
     try:
         options = AgentOptions(
             master=master,
@@ -100,6 +98,7 @@ def agent(
             else sandbox_retention_ms,
             stop_tasks_on_exit=stop_tasks_on_exit,
             mqtt=broker,
+            metrics=metrics or "",
             log_level=log_level,
         )
     except InvalidOption as error:

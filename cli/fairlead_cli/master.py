@@ -7,7 +7,8 @@ import click
 
 from fairlead_cli.addresses import ADDRESS, DEFAULT_MASTER, is_loopback
 from fairlead_cli.parameters import DEMAND, DEMAND_HELP, DURATION, LOG_LEVEL, PLACEMENT_HELP
-from fairlead_cli.telemetry_options import broker_of, mqtt_options
+from fairlead_cli.telemetry_options import broker_option, metrics_option
+from fairlead_telemetry.broker import BrokerOptions
 
 INSECURE_HINT = (
     "this master has no TLS and no authentication yet, so whoever reaches it can run commands on every agent; "
@@ -74,7 +75,8 @@ INSECURE_HINT = (
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write every event to this file, for `fairlead replay-recording`.",
 )
-@mqtt_options
+@metrics_option
+@broker_option
 @click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
 @click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
 def master(
@@ -85,11 +87,8 @@ def master(
     is_child: bool,
     listen: str,
     log_level: str,
-    mqtt: str | None,
-    mqtt_password_file: Path | None,
-    mqtt_ca: Path | None,
-    cluster_name: str,
-    mqtt_keep_alive_ms: int,
+    metrics: str | None,
+    broker: BrokerOptions | None,
     offer_lease_ms: int | None,
     placement: str | None,
     policy: str | None,
@@ -115,7 +114,6 @@ def master(
         stop_with_parent()
     from fairlead_master.cli import MasterOptions, run_master
 
-    broker = broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
     return run_master(
         MasterOptions(
             listen=listen,
@@ -132,6 +130,7 @@ def master(
             failover_timeout_max_ms=failover_timeout_max_ms,
             custom_resources=tuple(custom_resources),
             mqtt=broker,
+            metrics=metrics or "",
             record=record,
             log_level=log_level,
         )

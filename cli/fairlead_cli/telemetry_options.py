@@ -1,11 +1,13 @@
 """The options of telemetry, the same for master, agents and `fairlead up`."""
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from fairlead_cli.addresses import ADDRESS
 from fairlead_cli.errors import Invalid
 from fairlead_cli.parameters import DURATION
 from fairlead_telemetry.broker import KEEP_ALIVE_MS, BrokerOptions, InvalidBroker, read_broker
@@ -49,6 +51,34 @@ def mqtt_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def broker_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the same, as one argument ``broker``: its checked options, or None if none is named."""
+
+    @wraps(command)
+    def with_broker(
+        *,
+        mqtt: str | None,
+        mqtt_password_file: Path | None,
+        mqtt_ca: Path | None,
+        cluster_name: str,
+        mqtt_keep_alive_ms: int,
+        **others: Any,
+    ) -> Any:
+        broker = broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
+        return command(broker=broker, **others)
+
+    return mqtt_options(with_broker)
+
+
+def metrics_option(command: Command) -> Command:
+    """Add where to serve metrics, as ``metrics``: an address, or None."""
+    return click.option(
+        "--metrics",
+        type=ADDRESS,
+        help="Serve metrics for Prometheus at HOST:PORT/metrics, to whoever asks [default: nowhere]",
+    )(command)
 
 
 def broker_of(

@@ -10,7 +10,7 @@ from fairlead_master import agent_wire, sessions
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession, RefusalCode
 from fairlead_master.runner import Runner
-from fairlead_master.sessions import Outbox, converse
+from fairlead_master.sessions import Outbox, Traffic, converse
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import ResourceKinds
@@ -34,10 +34,11 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
         self._runner = runner
         self._kinds = kinds
         self._sessions: dict[int, _Session] = {}
+        self.traffic = Traffic()
 
     async def Session(self, _request_iterator: object, context: Context) -> None:
         """Serve one session to its end."""
-        session = _Session(self._runner, self._kinds, context)
+        session = _Session(self._runner, self._kinds, context, self.traffic)
         self._sessions[session.number] = session
         try:
             await session.serve()
@@ -68,12 +69,13 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
 
 
 class _Session:
-    def __init__(self, runner: Runner, kinds: ResourceKinds, context: Context) -> None:
+    def __init__(self, runner: Runner, kinds: ResourceKinds, context: Context, traffic: Traffic) -> None:
         self._runner = runner
         self._kinds = kinds
         self._context = context
         self._log = log
-        self.outbox: Outbox[pb.MasterMessages] = Outbox()
+        self.outbox: Outbox[pb.MasterMessages] = Outbox(traffic)
+        self._traffic = traffic
         self._questions: dict[int, asyncio.Future[pb.FileChunk]] = {}
         self._questions_asked = 0
         self._end_reason = "the stream ended"
@@ -100,6 +102,7 @@ class _Session:
         try:
             is_first = True
             while (batch := await self._context.read()) is not grpc.aio.EOF:
+                self._traffic.received_bytes += batch.ByteSize()
                 for message in batch.messages:
                     if is_first:
                         self._unopened.cancel()

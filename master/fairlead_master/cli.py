@@ -19,6 +19,7 @@ from fairlead_master.recording import RecordingError
 from fairlead_master.registry_files import RegistryError
 from fairlead_master.server import ListenError, MasterServer, ServerSettings
 from fairlead_proto.resources import ResourceError, ResourceKinds
+from fairlead_telemetry import metrics
 from fairlead_telemetry.broker import BrokerOptions, check_installed
 
 log = structlog.get_logger()
@@ -53,6 +54,8 @@ class MasterOptions:
     failover_timeout_max_ms: int | None = None
     """The longest a framework may wish its tasks to outlive its session."""
     custom_resources: tuple[str, ...] = ()
+    metrics: str = ""
+    """HOST:PORT to serve metrics at; empty: nowhere."""
     mqtt: BrokerOptions | None = None
     """Where telemetry goes; None: nowhere."""
     log_level: str = "info"
@@ -77,7 +80,13 @@ def run_master(options: MasterOptions) -> int:
         return _refuse(str(error))
     try:
         return asyncio.run(_run(settings, options.ready_file))
-    except (RegistryError, ListenError, RecordingError, AllocationError) as error:
+    except (
+        RegistryError,
+        ListenError,
+        RecordingError,
+        AllocationError,
+        metrics.InvalidMetricsAddress,
+    ) as error:
         return _refuse(str(error))
 
 
@@ -95,6 +104,8 @@ def make_settings(options: MasterOptions) -> ServerSettings:
     _check_listen(options)
     if options.mqtt is not None:
         check_installed()
+    if options.metrics:
+        metrics.check_installed()
     allocation = options.core.allocation
     chosen = replace(
         allocation,
@@ -119,6 +130,7 @@ def make_settings(options: MasterOptions) -> ServerSettings:
         kinds=ResourceKinds(options.custom_resources),
         core=replace(options.core, allocation=chosen, **given),
         mqtt=options.mqtt,
+        metrics=options.metrics,
         record=options.record,
         given=frozenset(
             name

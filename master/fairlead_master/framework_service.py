@@ -10,7 +10,7 @@ from fairlead_master import framework_wire, sessions
 from fairlead_master.core import actions, events
 from fairlead_master.core.actions import Action, EndFrameworkSession, ErrorCode, WelcomeFramework
 from fairlead_master.runner import Runner
-from fairlead_master.sessions import Outbox, converse, host_of
+from fairlead_master.sessions import Outbox, Traffic, converse, host_of
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
@@ -29,10 +29,11 @@ class FrameworkService(framework_pb2_grpc.FrameworkServiceServicer):
         self._runner = runner
         self._kinds = kinds
         self._sessions: set[_Session] = set()
+        self.traffic = Traffic()
 
     async def Connect(self, _request_iterator: object, context: Context) -> None:
         """Serve one session to its end."""
-        session = _Session(self._runner, self._kinds, context)
+        session = _Session(self._runner, self._kinds, context, self.traffic)
         self._sessions.add(session)
         try:
             await session.serve()
@@ -54,13 +55,14 @@ class FrameworkService(framework_pb2_grpc.FrameworkServiceServicer):
 
 
 class _Session:
-    def __init__(self, runner: Runner, kinds: ResourceKinds, context: Context) -> None:
+    def __init__(self, runner: Runner, kinds: ResourceKinds, context: Context, traffic: Traffic) -> None:
         self._runner = runner
         self._kinds = kinds
         self._context = context
         self._host = host_of(context.peer())
         self._log = log
-        self.outbox: Outbox[pb.FrameworkEvents] = Outbox()
+        self.outbox: Outbox[pb.FrameworkEvents] = Outbox(traffic)
+        self._traffic = traffic
         self.number = runner.open_session(self._send)
         self._unopened = asyncio.get_running_loop().call_later(
             sessions.FIRST_MESSAGE_SECONDS_MAX, self._end_unopened
@@ -81,6 +83,7 @@ class _Session:
         try:
             is_first = True
             while (message := await self._context.read()) is not grpc.aio.EOF:
+                self._traffic.received_bytes += message.ByteSize()
                 for call in message.calls:
                     if is_first:
                         self._unopened.cancel()

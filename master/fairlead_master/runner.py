@@ -28,6 +28,9 @@ saturated master, each of whose events carries a batch, may take some hundreds."
 Send = Callable[[list[Action]], None]
 """Takes the actions of one turn that are addressed to a session, in their order."""
 
+OnTurn = Callable[[float, int, int], None]
+"""Takes how many seconds a turn took, how many allocation cycles it had and how many units they granted."""
+
 
 class Clock:
     """Milliseconds since the epoch that never go back or jump: the wall clock at the start plus what has passed."""
@@ -72,6 +75,8 @@ class Runner:
         self._watchers: dict[int, Callable[[], None]] = {}
         self.recorder: Recorder | None = None
         """Gets every event before the core does, if set."""
+        self.on_turn: OnTurn | None = None
+        """Is told of every turn, if set."""
 
     # --- sessions ------------------------------------------------------------------------------------------------
 
@@ -94,6 +99,21 @@ class Runner:
             self._drain_is_scheduled = True
             self._loop.call_soon(self._drain)
 
+    @property
+    def events_waiting(self) -> int:
+        """Events queued for the next turns."""
+        return len(self._events)
+
+    @property
+    def actions_held(self) -> int:
+        """Actions that wait for a commit."""
+        return len(self._held or ())
+
+    @property
+    def session_count(self) -> int:
+        """Sessions that are open."""
+        return len(self._send)
+
     async def ask(self, make: Callable[[int], Event]) -> AnswerOperator:
         """Post an operator's request and wait for its answer. ``make`` gets the number to put into the event."""
         self._requests_made += 1
@@ -109,7 +129,10 @@ class Runner:
     def _drain(self) -> None:
         self._drain_is_scheduled = False
         try:
-            self._step_all()
+            if self.on_turn is None:
+                self._step_all()
+            else:
+                self._time_turn(self.on_turn)
         except Exception as error:
             if not self.failed.done():
                 self.failed.set_exception(error)
@@ -117,6 +140,14 @@ class Runner:
         if self._events:
             self._drain_is_scheduled = True
             self._loop.call_soon(self._drain)
+
+    def _time_turn(self, on_turn: OnTurn) -> None:
+        counters = self.machine.master.allocator.counters
+        cycles, decisions = counters.cycles, counters.decisions
+        started_s = time.perf_counter()
+        self._step_all()
+        elapsed_s = time.perf_counter() - started_s
+        on_turn(elapsed_s, counters.cycles - cycles, counters.decisions - decisions)
 
     def _step_all(self) -> None:
         machine, events, clock = self.machine, self._events, self.clock

@@ -39,7 +39,8 @@ from fairlead_proto.v1 import (
 from fairlead_telemetry.broker import BrokerOptions
 
 if TYPE_CHECKING:
-    # Imports the MQTT library, which is an extra.
+    # They import libraries that are extras.
+    from fairlead_master.metrics import MasterMetrics
     from fairlead_master.telemetry import MasterTelemetry
 
 log = structlog.get_logger()
@@ -94,6 +95,8 @@ class ServerSettings:
     core: CoreSettings = field(default_factory=CoreSettings)
     given: frozenset[str] = frozenset()
     """What of ``core.allocation`` was asked for, by field, and so wins over what the registry remembers."""
+    metrics: str = ""
+    """HOST:PORT to serve metrics at; empty: nowhere."""
     mqtt: BrokerOptions | None = None
     """Where telemetry goes; None: nowhere."""
     record: Path | None = None
@@ -115,6 +118,7 @@ class MasterServer:
         self._health: health_aio.HealthServicer | None = None
         self._heart: asyncio.Task[None] | None = None
         self._telemetry: MasterTelemetry | None = None
+        self.metrics: MasterMetrics | None = None
 
     @classmethod
     async def start(cls, settings: ServerSettings) -> "MasterServer":
@@ -172,6 +176,14 @@ class MasterServer:
             address = f"{settings.listen.rpartition(':')[0]}:{self.port}"
             self._telemetry = MasterTelemetry(self.runner, settings.mqtt, address)
             self._telemetry.start()
+        if settings.metrics:
+            from fairlead_master.metrics import MasterMetrics
+
+            assert self._frameworks is not None, "services come before metrics"
+            assert self._agents is not None, "services come before metrics"
+            traffic = {"agent": self._agents.traffic, "framework": self._frameworks.traffic}
+            counters = self._telemetry.link.counters if self._telemetry is not None else None
+            self.metrics = MasterMetrics(settings.metrics, self.runner, traffic, counters)
 
     async def _beat(self, frameworks: FrameworkService) -> None:
         runner = self.runner
@@ -190,6 +202,8 @@ class MasterServer:
         if self._agents is not None:
             self._agents.shut_down()
         await self._server.stop(grace_s)
+        if self.metrics is not None:
+            await asyncio.to_thread(self.metrics.close)
         if self._telemetry is not None:
             await self._telemetry.stop()
         await self.runner.stop()

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 from urllib.parse import unquote
 
@@ -34,6 +35,14 @@ _GOODBYE_SECONDS: Final = 1.0
 """How long a cut-off peer is given to take the status that says why."""
 
 
+@dataclass(slots=True)
+class Traffic:
+    """Bytes of the messages of one kind of peer, since the start."""
+
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+
 class Sized(Protocol):
     """A batch that knows how long it will be on the wire."""
 
@@ -48,7 +57,8 @@ Batch = TypeVar("Batch", bound=ProtobufMessage)
 class Outbox(Generic[Message]):
     """The queue of one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, traffic: Traffic | None = None) -> None:
+        self._traffic = traffic or Traffic()
         self._messages: deque[tuple[Message, int]] = deque()
         self._bytes = 0
         self._wakeup = asyncio.Event()
@@ -92,6 +102,7 @@ class Outbox(Generic[Message]):
             batch.append(message)
             room -= size
         self._bytes -= BATCH_BYTES_MAX - room
+        self._traffic.sent_bytes += BATCH_BYTES_MAX - room
         self._writing_since = time.monotonic()
         return batch
 

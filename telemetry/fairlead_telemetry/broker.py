@@ -47,6 +47,19 @@ class BrokerOptions:
         return f"{'mqtts' if self.is_tls else 'mqtt'}://{host}:{self.port}"
 
 
+@dataclass(slots=True)
+class Counters:
+    """What happened since the start."""
+
+    published: int = 0
+    """Messages the broker has taken."""
+    published_bytes: int = 0
+    dropped: int = 0
+    """Messages that were never sent."""
+    connections: int = 0
+    is_connected: bool = False
+
+
 def check_installed() -> None:
     """Say at the start what would else be found out by an import.
 

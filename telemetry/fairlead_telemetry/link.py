@@ -21,7 +21,7 @@ import aiomqtt
 import orjson
 from structlog.typing import FilteringBoundLogger
 
-from fairlead_telemetry.broker import BrokerOptions
+from fairlead_telemetry.broker import BrokerOptions, Counters
 
 QUEUE_MESSAGES_MAX: Final = 2_000
 QUEUE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -58,19 +58,6 @@ class Incoming:
     topic: str
     payload: bytes
     is_retained: bool
-
-
-@dataclass(slots=True)
-class Counters:
-    """What happened since the start."""
-
-    published: int = 0
-    """Messages the broker has taken."""
-    published_bytes: int = 0
-    dropped: int = 0
-    """Messages that were never sent."""
-    connections: int = 0
-    is_connected: bool = False
 
 
 @dataclass(slots=True)

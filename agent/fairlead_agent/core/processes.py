@@ -65,6 +65,7 @@ def _end_unknown(step: Step, task: LiveTask, *, is_first: bool) -> None:
 def lose_executor(step: Step, _event: ExecutorLost) -> None:
     """The executor is gone. Its tasks wait for what the next one has found out about them."""
     step.state.is_executor_connected = False
+    step.state.executors_lost += 1
     step.state.deadlines.cancel(Due.USAGE)
     step.do(StartExecutor())
 

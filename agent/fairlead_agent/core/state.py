@@ -1,6 +1,6 @@
 """Everything an agent knows: plain, mutable, and changed only inside ``AgentMachine.step``."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -131,5 +131,9 @@ class AgentState:
     """When usage was last measured; 0 if never."""
     cpu_time_ms: dict[TaskKey, int] = field(default_factory=dict)
     """Of each measured live task at that time."""
+    tallies: Counter[tuple[TaskState, Reason]] = field(default_factory=Counter)
+    """Statuses made since the start of this process, for metrics."""
+    executors_lost: int = 0
+    """Since the start of this process."""
     used_cpus_milli: int = 0
     """Over the time between the last two measurements."""

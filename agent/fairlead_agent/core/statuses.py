@@ -84,6 +84,7 @@ def _report(step: Step, key: TaskKey, status: TaskStatus) -> None:
     state = step.state
     if status.state in TERMINAL:
         state.over[key] = status
+    state.tallies[status.state, status.reason] += 1
     step.records.append(StatusMade(status=status))
     outbox = state.outboxes.get(key)
     if outbox is not None:

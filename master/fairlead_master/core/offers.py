@@ -89,6 +89,7 @@ def _end(master: Master, offer: Offer, how: str) -> None:
     del offer.framework.offers[offer.offer_id]
     del offer.agent.offers[offer.offer_id]
     remember(master.ended_offers, offer.offer_id, how)
+    master.tallies.offers_ended[how] += 1
     master.note("offer", offer.offer_id, how)
 
 
@@ -155,6 +156,9 @@ def offer_accepted(master: Master, event: OfferAccepted, now_ms: int) -> None:
         AnswerAccept(
             session=event.session, request_id=event.request_id, offer_id=event.offer_id, answers=answers
         )
+    )
+    master.tallies.launches.update(
+        "LAUNCHED" if answer.rejection is None else answer.rejection.value for answer in answers
     )
     if offer is None:
         _tell_moves(master, framework, answers, now_ms)

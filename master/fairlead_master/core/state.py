@@ -5,7 +5,7 @@ grows is bounded by a constant of ``settings``. Iteration is over dicts in inser
 same events give the same actions.
 """
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, unique
@@ -193,6 +193,18 @@ class Offer:
 
 
 @dataclass(slots=True, eq=False)
+class Tallies:
+    """How often what happened since the start, for metrics."""
+
+    offers_ended: Counter[str] = field(default_factory=Counter)
+    """By how they ended."""
+    launches: Counter[str] = field(default_factory=Counter)
+    """Tasks of accepts by what was answered: ``LAUNCHED`` or a rejection."""
+    moves: Counter[str] = field(default_factory=Counter)
+    """Changes of tasks by the state they came to."""
+
+
+@dataclass(slots=True, eq=False)
 class Master:
     """All of it."""
 
@@ -243,6 +255,7 @@ class Master:
     frameworks_made: int = 0
     agents_made: int = 0
     tasks_ended: int = 0
+    tallies: Tallies = field(default_factory=Tallies)
 
     version: int = 0
     """How often something changed that watchers may hear of."""

@@ -180,7 +180,9 @@ def _move(master: Master, task: Task, key: TaskKey, status: TaskStatus, now_ms: 
         _to_history(master, key, task)
     elif status.state is TaskState.RUNNING and not task.started_ms:
         task.started_ms = now_ms
-    master.note("task", key, _WORDS[status.state])
+    word = _WORDS[status.state]
+    master.tallies.moves[word] += 1
+    master.note("task", key, word)
 
 
 def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None) -> None:
