@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fairlead_sim.simulating.causes import where_waiting_comes_from
+from fairlead_sim.simulating.certainty import placed_by_chance
 from fairlead_sim.simulating.measures import FIXED
 from fairlead_sim.simulating.questions import Answer
 from fairlead_sim.simulating.resampling import Ratio
@@ -50,15 +51,21 @@ def summary(outcome: Outcome, known: Sequence[Answer]) -> list[str]:
 def doubts(outcome: Outcome) -> list[str]:
     """Why a difference between policies may be less certain than its interval says."""
     gangs = outcome.workloads[0].yardstick.survey.gangs
-    if not gangs or len(outcome.study.seeds) > 1 or len(outcome.study.policies) < 2:
+    if len(outcome.study.seeds) > 1 or len(outcome.study.policies) < 2:
         return []
-    return [
-        (
+    lines = []
+    if drawn := placed_by_chance(outcome):
+        lines.append(
+            f"Under {', '.join(drawn)} tasks are placed on hosts by chance. One run does not show how much hangs on that, and its "
+            "intervals leave it out: say --seeds 5 or more before you trust a small difference."
+        )
+    if gangs:
+        lines.append(
             f"{gangs:,} jobs are gangs, whose tasks start together. Which of two gangs that compete gives way is a matter of lots, "
             "and on a full cluster much of what comes after hangs on it. One run does not show that, and its intervals leave it out: "
             "say --seeds 5 or more before you trust a difference."
         )
-    ]
+    return lines
 
 
 def _leaders(policies: Sequence[str], known: Sequence[Answer], differing: Sequence[Answer]) -> str:

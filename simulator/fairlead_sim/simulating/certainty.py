@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from fairlead_master.allocation import placement
+from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_sim.simulating.questions import Answer
 from fairlead_sim.simulating.study import Outcome
 from fairlead_sim.simulating.telling_apart import is_crowded
@@ -15,12 +17,25 @@ def what_seeds_change(outcome: Outcome) -> str:
         return ""
     if any(other.yardstick != first.yardstick for other in others):
         return f"Each policy was run with {count} seeds. A seed makes the work itself, so intervals are about work of this kind."
-    if first.yardstick.survey.gangs:
+    changed = ["how long gangs wait before they try again"] if first.yardstick.survey.gangs else []
+    if drawn := placed_by_chance(outcome):
+        changed.append(f"which hosts tasks are placed on under {', '.join(drawn)}")
+    if changed:
         return (
-            f"Each policy was run with {count} seeds. The work is the same under every seed; what a seed changes is how long gangs "
-            "wait before they try again, and all that follows from it. So intervals are about that chance, and not about other work."
+            f"Each policy was run with {count} seeds. The work is the same under every seed; what a seed changes is "
+            f"{' and '.join(changed)}, and all that follows from it. So intervals are about that chance, and not about other work."
         )
     return f"Each policy was run with {count} seeds, but this work has nothing in it that hangs on a seed: all are alike."
+
+
+def placed_by_chance(outcome: Outcome) -> list[str]:
+    """Policies of the study under which a seed decides which hosts tasks get."""
+    asked = outcome.study.options.placement
+    return [
+        policy
+        for policy in outcome.study.policies
+        if placement.in_force(asked, slots_per_agent(policy)).goes_by_turns and ":" not in asked
+    ]
 
 
 def how_told_apart(outcome: Outcome, known: Sequence[Answer]) -> list[str]:

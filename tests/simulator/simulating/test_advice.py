@@ -148,6 +148,10 @@ def test_what_a_seed_changes_is_said() -> None:
 
     assert "A seed makes the work itself" in of(Queue(is_of_seed=True), 1, 2)
     assert "how long gangs wait" in of(Queue(is_gang=True), 1, 2)
+    in_slots = what_seeds_change(a_study("drf", "slots:2", seeds=(1, 2)))
+    assert "which hosts tasks are placed on under slots:2" in in_slots
+    fixed = SimulationOptions(placement="random:1")
+    assert "all are alike" in what_seeds_change(a_study("drf", "slots:2", seeds=(1, 2), options=fixed))
     assert "all are alike" in of(Queue(), 1, 2)
     assert of(Queue(), 1) == ""
 

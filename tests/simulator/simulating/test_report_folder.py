@@ -187,6 +187,14 @@ def test_lots_that_gangs_draw_are_a_doubt_of_a_single_run() -> None:
     assert of(1, is_gang=False) == []
 
 
+def test_hosts_that_slots_draw_are_a_doubt_of_a_single_run() -> None:
+    (doubt,) = doubts(a_study("drf", "slots:2"))
+
+    assert doubt.startswith("Under slots:2 tasks are placed on hosts by chance")
+    assert doubts(a_study("drf", "slots:2", seeds=(1, 2))) == []
+    assert doubts(a_study("slots:2")) == []
+
+
 def test_what_is_refused_under_every_seed_is_said_once() -> None:
     small = (Node(name="a", total=(1000, 8 * GIB, 0, 0)),)
     study = Study(
