@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from signal import SIGKILL, SIGTERM
+from signal import SIGKILL
 from typing import Final
 
 LOG_TAIL_BYTES: Final = 4096
@@ -46,7 +46,7 @@ class ChildProcess:
         """
         if self.is_alive:
             return
-        self._close_stdin()
+        self.close()
         with open(self.log, "ab", opener=_open_privately) as log:
             self._process = subprocess.Popen(  # it lives longer than this block, by design
                 [sys.executable, "-m", "fairlead_cli.main", *self.arguments],
@@ -68,15 +68,6 @@ class ChildProcess:
         """End it by SIGKILL, as a power failure would, and wait until it is gone."""
         self.signal(SIGKILL)
         self.wait(None)
-
-    def stop(self, timeout_s: float) -> bool:
-        """Ask it to end by SIGTERM, wait, then kill it. Returns whether it ended by itself."""
-        self.signal(SIGTERM)
-        has_ended = self.wait(timeout_s)
-        if not has_ended:
-            self.kill()
-        self._close_stdin()
-        return has_ended
 
     def wait(self, timeout_s: float | None) -> bool:
         """Wait for its end and say whether it came in time; None waits for ever."""
@@ -107,7 +98,8 @@ class ChildProcess:
         ]
         return f": {said[-1]} (log: {self.log})" if said else f"; the end of {self.log}:\n{tail}"
 
-    def _close_stdin(self) -> None:
+    def close(self) -> None:
+        """Let go of the pipe that keeps it alive."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 

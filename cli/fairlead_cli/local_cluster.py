@@ -13,14 +13,15 @@ import os
 import shutil
 import socket
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from signal import SIGKILL
-from typing import Final, Self
+from signal import SIGKILL, SIGTERM, raise_signal
+from typing import Any, Final, Self
 
 from fairlead_cli.child_process import ChildProcess
+from fairlead_cli.end_signals import END_SIGNALS, handled
 from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
 
 START_TIMEOUT_S: Final = 30.0
@@ -31,11 +32,15 @@ a host that swaps."""
 LOOK_INTERVAL_S: Final = 0.02
 """Between looks at a cluster that starts or stops: small against the time either takes."""
 
-DRAIN_TIMEOUT_S: Final = 8.0
-"""For tasks to end when the cluster stops: their default grace period of 5 s, and some."""
+TEARDOWN_TIMEOUT_S: Final = 1.0
+"""For the master to end all frameworks when the cluster stops. It is a courtesy to them: the agents end the tasks anyway."""
 
-STOP_TIMEOUT_S: Final = 5.0
-"""From SIGTERM to SIGKILL for a master or an agent, which have nothing left to do by then."""
+AGENT_STOP_TIMEOUT_S: Final = 60.0
+"""From SIGTERM to SIGKILL for an agent. It ends by itself when its tasks have, a second after their longest grace period at the
+latest; this is for one that hangs, and bounds grace periods as well. Whoever cannot wait presses Ctrl-C again."""
+
+MASTER_STOP_TIMEOUT_S: Final = 2.0
+"""From SIGTERM to SIGKILL for a master, which has neither agents nor frameworks left by then."""
 
 PORT_ATTEMPTS: Final = 3
 """Between choosing a free port and the master's bind another process may take it."""
@@ -115,6 +120,7 @@ class LocalCluster:
         self.agents: list[ChildProcess] = []
         self.isolations: list[str] = []
         self._is_start_cancelled = False
+        self._is_hurried = False
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -155,11 +161,19 @@ class LocalCluster:
         self._is_start_cancelled = True
 
     def stop(self) -> None:
-        """Kill all tasks, then stop agents and master, each in bounded time; harmless when it is down."""
-        with contextlib.suppress(Unreachable, Refused, Failed, Invalid):
-            self._end_tasks()
-        self._stop_processes()
-        self._remove_directory()
+        """End all tasks within their grace periods, then agents and master; harmless when it is down.
+
+        A signal that comes meanwhile, such as a second Ctrl-C, is a ``hurry``.
+        """
+        with self._hurried_by_signals():
+            with contextlib.suppress(Unreachable, Refused, Failed, Invalid):
+                self._end_frameworks()
+            self._stop_processes()
+            self._remove_directory()
+
+    def hurry(self) -> None:
+        """Have a ``stop`` under way, or to come, kill everything at once. For signal handlers and other threads."""
+        self._is_hurried = True
 
     def wait_until_ready(self, timeout_s: float | None = None) -> None:
         """Return when the master serves and has as many active agents as there are alive here.
@@ -211,12 +225,33 @@ class LocalCluster:
             self.cancel_start()
             with contextlib.suppress(StartCancelled, Failed, Invalid):
                 await starting
-            await asyncio.to_thread(self.stop)
+            await self._stop_in_thread()
             raise
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        await asyncio.to_thread(self.stop)
+        await self._stop_in_thread()
+
+    async def _stop_in_thread(self) -> None:
+        with self._hurried_by_signals():
+            await asyncio.to_thread(self.stop)
+
+    @contextlib.contextmanager
+    def _hurried_by_signals(self) -> Iterator[None]:
+        """Take signals as a wish to be done at once, and do afterwards what they do else; threads cannot, and need not."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        received: list[int] = []
+
+        def hurry(number: int, _frame: object) -> None:
+            received.append(number)
+            self.hurry()
+
+        with handled(hurry, *END_SIGNALS):
+            yield
+        for number in received[:1]:
+            raise_signal(number)
 
     # --- parts --------------------------------------------------------------------------------------------------
 
@@ -304,43 +339,55 @@ class LocalCluster:
                     f"{process.name} ended at its start with code {process.exit_code}{process.last_words()}"
                 )
 
-    def _end_tasks(self) -> None:
-        """Tear all frameworks down and wait, bounded, until no task is left.
+    def _end_frameworks(self) -> None:
+        """Have the master end all frameworks, so that they hear of it and nothing is launched any more; bounded.
 
         Raises:
-            Unreachable: the master is dead; whatever still runs ends with its agent.
+            Unreachable: the master is dead or does not answer; whatever runs ends with its agent.
         """
-        if not (self.master.is_alive and _answers(self.address)):
+        deadline = time.monotonic() + TEARDOWN_TIMEOUT_S
+        if self._is_hurried or not (self.master.is_alive and _answers(self.address)):
             return
         from fairlead_cli import pages
         from fairlead_cli.connection import connected
-        from fairlead_proto.v1.operator_pb2 import TeardownFrameworkRequest
+        from fairlead_proto.v1.operator_pb2 import ListRequest, TeardownFrameworkRequest
 
         with connected(self.address) as connection:
-            for row in pages.FRAMEWORKS.fetch(connection)[0]:
-                if row["state"] != "COMPLETED":
-                    request = TeardownFrameworkRequest(framework_id=row["id"])
+
+            def call(method: Callable[..., Any], request: Any) -> Any:
+                return connection.call(method, request, timeout_s=max(0.0, deadline - time.monotonic()))
+
+            request = ListRequest(page_size=pages.PAGE_SIZE)
+            for framework in call(connection.operator.ListFrameworks, request).frameworks:
+                if pages.FRAMEWORKS.row(framework)["state"] != "COMPLETED":
                     with contextlib.suppress(Refused):  # it has ended meanwhile
-                        connection.call(connection.operator.TeardownFramework, request)
-            deadline = time.monotonic() + DRAIN_TIMEOUT_S
-            while time.monotonic() < deadline:
-                # Not those of dead agents: nobody but their executors, which come later, can end them.
-                rows = pages.AGENTS.fetch(connection)[0]
-                if not any(row["tasks"] for row in rows if row["state"] == "ACTIVE"):
-                    return
-                time.sleep(LOOK_INTERVAL_S)
+                        call(
+                            connection.operator.TeardownFramework,
+                            TeardownFrameworkRequest(framework_id=framework.framework_id),
+                        )
 
     def _stop_processes(self) -> None:
-        if not self.agents:
-            return
-        with ThreadPoolExecutor(max_workers=len(self.agents)) as pool:
-            list(pool.map(lambda agent: agent.stop(STOP_TIMEOUT_S), self.agents))
-        self.master.stop(STOP_TIMEOUT_S)
-        # Of agents that died before they could end their executors themselves.
-        from fairlead_cli.leftovers import end_executor
+        self._stop_all(self.agents, AGENT_STOP_TIMEOUT_S)
+        # After the agents, so that it hears how the tasks ended.
+        self._stop_all([self.master], MASTER_STOP_TIMEOUT_S)
+        if self.agents:
+            # Of agents that died before they could end their executors themselves.
+            from fairlead_cli.leftovers import end_executors
 
-        for index in range(len(self.agents)):
-            end_executor(self.agent_directory(index))
+            end_executors([self.agent_directory(index) for index in range(len(self.agents))])
+
+    def _stop_all(self, processes: Sequence[ChildProcess], timeout_s: float) -> None:
+        """Ask processes to end, wait for all of them, kill those that have not ended in time or when there is a hurry."""
+        for process in processes:
+            process.signal(SIGTERM)
+        deadline = time.monotonic() + timeout_s
+        while any(process.is_alive for process in processes):
+            if self._is_hurried or time.monotonic() > deadline:
+                for process in processes:
+                    process.signal(SIGKILL)
+            time.sleep(LOOK_INTERVAL_S)
+        for process in processes:
+            process.close()
 
     def _remove_directory(self) -> None:
         if self._temporary is not None:

@@ -36,6 +36,8 @@ def run_until_signal(cluster: LocalCluster) -> int:
     received: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
+        if received:
+            cluster.hurry()
         received.append(number)
         cluster.cancel_start()
         stopped.set()
@@ -47,7 +49,11 @@ def run_until_signal(cluster: LocalCluster) -> int:
                 cluster.start()
                 _greet(cluster, time.monotonic() - begun)
                 Supervisor(cluster).run(stopped)
-                print("stopping: tasks first, then agents, then the master", file=sys.stderr, flush=True)
+                print(
+                    "stopping: tasks end within their grace periods; Ctrl-C again kills them at once",
+                    file=sys.stderr,
+                    flush=True,
+                )
         finally:
             cluster.stop()
     # A service manager's SIGTERM is the ordinary end; Ctrl-C is reported as every shell command reports it.

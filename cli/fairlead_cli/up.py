@@ -37,6 +37,7 @@ from fairlead_cli.telemetry_options import broker_of, mqtt_options, words_of
 )
 @mqtt_options
 @click.option("--isolation", type=ISOLATIONS, help="What holds tasks to their limits [default: auto]")
+@click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
 def up(
     *,
     agents: int,
@@ -47,6 +48,7 @@ def up(
     demand: str | None,
     port: int,
     directory: Path | None,
+    is_child: bool,
     isolation: str | None,
     mqtt: str | None,
     mqtt_password_file: Path | None,
@@ -57,8 +59,13 @@ def up(
     """Start a local cluster; Ctrl-C stops it.
 
     One master and some agents as processes on this host, without root. A process that dies is started again, as an
-    init system would. At the end all tasks are killed.
+    init system would. At the end all tasks are killed, with the grace periods they have, of a minute at most; a second
+    Ctrl-C kills everything at once.
     """
+    if is_child:
+        from fairlead_cli.parent_watch import stop_with_parent
+
+        stop_with_parent()
     from fairlead_cli.local_cluster import LocalCluster
     from fairlead_cli.supervision import run_until_signal
 

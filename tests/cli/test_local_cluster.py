@@ -4,13 +4,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from fairlead_cli import local_cluster
+from fairlead_agent.executor.processes import is_running
+from fairlead_cli import leftovers, local_cluster
 from fairlead_cli.child_process import ChildProcess
 from fairlead_cli.errors import Failed, Invalid
 from fairlead_cli.local_cluster import LocalCluster
@@ -129,6 +130,8 @@ class FakeProcess(ChildProcess):
         super().__init__(name, (), Path("/nowhere"))
         self.alive = True
         self.starts = 0
+        self.signals: list[int] = []
+        self.when_signalled: Callable[[], None] = lambda: None
 
     @property
     def is_alive(self) -> bool:
@@ -141,6 +144,11 @@ class FakeProcess(ChildProcess):
     def start(self) -> None:
         self.alive = True
         self.starts += 1
+
+    def signal(self, number: int) -> None:
+        self.signals.append(number)
+        self.alive = self.alive and number != signal.SIGKILL
+        self.when_signalled()
 
 
 def test_supervisor_restarts_ever_more_slowly_and_forgives_a_steady_process() -> None:
@@ -260,15 +268,78 @@ def test_nothing_is_left_of_a_cluster_whose_agent_died(
     with LocalCluster(agents=1, resources="cpus=1,mem=256MiB") as local:
         run = invoke("run", "--detach", "--master", local.address, "--mem", "64MiB", "--", "sleep", "98765")
         assert run.code == 0, run.err
-        deadline = time.monotonic() + 10
-        while not (pids := processes_of("sleep 98765")):
-            assert time.monotonic() < deadline, "the task did not start"
-            time.sleep(0.02)
+        pids = wait_for_processes_of("sleep 98765")
         local.kill_agent(0)
         directory = local.directory
 
     assert not directory.exists()
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.shell
+@pytest.mark.parametrize("is_executor_stopped", [False, True])
+def test_agent_that_hangs_is_killed_with_what_it_runs(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_executor_stopped: bool
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(local_cluster, "AGENT_STOP_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(leftovers, "TIMEOUT_S", 0.2 if is_executor_stopped else 20)
+    with LocalCluster(agents=1, resources="cpus=1,mem=256MiB", isolation="none") as local:
+        run = invoke("run", "--detach", "--master", local.address, "--mem", "64MiB", "--", "sleep", "98764")
+        assert run.code == 0, run.err
+        pids = wait_for_processes_of("sleep 98764")
+        local.agents[0].signal(signal.SIGSTOP)
+        if is_executor_stopped:
+            os.kill(psutil.Process(pids[0]).ppid(), signal.SIGSTOP)
+
+    assert not any(map(is_running, pids))
+
+
+@pytest.mark.shell
+def test_second_signal_kills_tasks_within_their_grace_period(tmp_path: Path) -> None:
+    """Without it this would wait for the task for a minute."""
+    command = [sys.executable, "-m", "fairlead_cli.main"]
+    words = ["up", "--agents", "1", "--port", "0", "--isolation", "none"]
+    with subprocess.Popen(
+        [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as up:
+        assert up.stdout is not None
+        assert up.stderr is not None
+        address = up.stdout.readline().split()[2]
+        environment = {**os.environ, "FAIRLEAD_MASTER": address, "XDG_STATE_HOME": str(tmp_path)}
+        stubborn = ["run", "--detach", "--grace", "10m", "--", "sh", "-c", "trap '' TERM; exec sleep 98763"]
+        subprocess.run([*command, *stubborn], env=environment, check=True, timeout=30)
+        wait_for_processes_of("sleep 98763")
+
+        up.send_signal(signal.SIGINT)
+        said = up.stderr.readline()
+        up.send_signal(signal.SIGINT)
+        up.communicate(timeout=40)
+
+    assert said == "stopping: tasks end within their grace periods; Ctrl-C again kills them at once\n"
+    assert up.returncode == 130
+    assert not processes_of("sleep 98763")
+
+
+def test_signal_while_a_cluster_stops_does_afterwards_what_it_does_else() -> None:
+    """Between two clusters of a benchmark, Ctrl-C is meant for the benchmark."""
+    cluster = LocalCluster(agents=1)
+    agent = FakeProcess("agent-1")
+    agent.when_signalled = lambda: signal.raise_signal(signal.SIGINT)
+    cluster.agents = [agent]
+
+    with pytest.raises(KeyboardInterrupt):
+        cluster.stop()
+
+    assert agent.signals == [signal.SIGTERM, signal.SIGKILL]
+
+
+def wait_for_processes_of(command: str) -> list[int]:
+    end = time.monotonic() + 30
+    while not (pids := processes_of(command)):
+        assert time.monotonic() < end, "the task did not start"
+        time.sleep(0.02)
+    return pids
 
 
 def processes_of(command: str) -> list[int]:

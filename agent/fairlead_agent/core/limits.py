@@ -57,5 +57,6 @@ HEARTBEAT_INTERVAL_MIN_MS: Final = 100
 REGISTER_STATUSES_MAX: Final = 20_000
 """Unacknowledged statuses inside one registration, about 4 MiB; the rest follows as ordinary reports."""
 
-LEAVE_PATIENCE_MS: Final = 5_000
-"""Beyond the longest grace period, how long an agent that stops its tasks waits for their ends and acknowledgements."""
+LEAVE_PATIENCE_MS: Final = 1_000
+"""Beyond the longest grace period, how long an agent that stops its tasks waits for their ends. A killed process is gone in
+milliseconds; what is left then ends with the executor, and whoever pressed Ctrl-C waits for this."""
