@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from os import cpu_count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -57,8 +58,9 @@ def reproduce(
     try:
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-        with ended_as_by_ctrl_c(), told_if_a_process_is_lost():
-            for outcome in batch.run_all(chosen, options, processes=processes or cpu_count() or 1):
+        running = batch.run_all(chosen, options, processes=processes or cpu_count() or 1)
+        with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), closing(running):
+            for outcome in running:
                 outcomes.append(outcome)
                 _tell(outcome, len(outcomes), len(chosen), seed=seed, out=out, is_quiet=as_json)
         if out is not None:

@@ -228,7 +228,8 @@ def bench_policies(*, as_json: bool, head: str, policies: Sequence[str], seconds
     """
     from fairlead_cli import benchmarks
 
-    benchmarks.policies(policies, seconds=seconds, seed=seed, head=head, as_json=as_json)
+    with ended_as_by_ctrl_c(), _expected_errors(None):
+        benchmarks.policies(policies, seconds=seconds, seed=seed, head=head, as_json=as_json)
 
 
 @bench.command("slots")
@@ -351,4 +352,5 @@ def bench_cluster(
     """
     from fairlead_cli import benchmarks
 
-    benchmarks.cluster(seed=seed, is_quick=quick, as_json=as_json, parts=parts, profile=profile)
+    with ended_as_by_ctrl_c(), _expected_errors(None):
+        benchmarks.cluster(seed=seed, is_quick=quick, as_json=as_json, parts=parts, profile=profile)

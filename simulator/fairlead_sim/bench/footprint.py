@@ -77,11 +77,17 @@ def _start_row(options: FootprintOptions) -> Row:
 def _first_task_s() -> float:
     """From the command ``fairlead up`` to the end of a task that was waiting for the cluster."""
     address = f"127.0.0.1:{_free_port()}"
-    command = [*_FAIRLEAD, "up", "--agents", "1", "--port", address.rpartition(":")[2]]
+    port = address.rpartition(":")[2]
+    command = [*_FAIRLEAD, "up", "--agents", "1", "--port", port, "--stop-with-parent"]
     began = time.monotonic()
     up = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
+    assert up.stdin is not None
     try:
         asyncio.run(asyncio.wait_for(_one_task(address), _START_TIMEOUT_S))
         return time.monotonic() - began
@@ -94,6 +100,7 @@ def _first_task_s() -> float:
         except subprocess.TimeoutExpired:
             up.kill()
             up.wait()
+        up.stdin.close()
 
 
 async def _one_task(address: str) -> None:

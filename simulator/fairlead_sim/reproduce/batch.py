@@ -1,13 +1,13 @@
 """Many experiments at once, each in a process of its own kind, in the order in which they end."""
 
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Generator, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 from fairlead_sim.reproduce import catalogue
 from fairlead_sim.reproduce.experiment import Result, RunOptions
+from fairlead_sim.worker_pool import uninterrupted, worker_pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +32,17 @@ def run_one(experiment_id: str, options: RunOptions) -> Outcome:
     return Outcome(id=experiment_id, result=result, took_s=time.perf_counter() - began)
 
 
-def run_all(experiment_ids: Sequence[str], options: RunOptions, *, processes: int) -> Iterator[Outcome]:
-    """Run experiments in so many processes; outcomes come as they end. One process means this one."""
+def run_all(experiment_ids: Sequence[str], options: RunOptions, *, processes: int) -> Generator[Outcome]:
+    """Run experiments in so many processes; outcomes come as they end. One process means this one.
+
+    Close what this gives to end the processes before they are done.
+    """
     if processes == 1 or len(experiment_ids) == 1:
         for experiment_id in experiment_ids:
             yield run_one(experiment_id, options)
         return
-    # Forked children would inherit threads' locks; a fresh interpreter costs a tenth of a second.
-    with ProcessPoolExecutor(min(processes, len(experiment_ids)), mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(run_one, experiment_id, options) for experiment_id in experiment_ids]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    with worker_pool(min(processes, len(experiment_ids))) as pool:
+        with uninterrupted():
+            futures = [pool.submit(run_one, experiment_id, options) for experiment_id in experiment_ids]
+        for future in as_completed(futures):
+            yield future.result()

@@ -4,19 +4,17 @@ Each run is a function of the study, its policy and its seed, so the order in wh
 does not depend on the policy is found first, once for each seed.
 """
 
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing import active_children, get_context
 from multiprocessing.queues import SimpleQueue
 from typing import Protocol, TypeVar, runtime_checkable
 
 from fairlead_sim.simulating.result import PolicyResult
 from fairlead_sim.simulating.run import SimulationOptions, run_policy
 from fairlead_sim.simulating.yardstick import Yardstick, measure
+from fairlead_sim.worker_pool import FRESH, uninterrupted, worker_pool
 from fairlead_sim.workloads.node import Node
 from fairlead_sim.workloads.workload import Job, Work
 
@@ -148,21 +146,14 @@ def _survey(study: Study, seed: int) -> Workload:
 
 def _run_case(study: Study, case: Case, workload: Workload) -> PolicyResult:
     tell, total = _here.progress, workload.tasks
-    parent = os.getppid()
-
-    def progress(tasks: int) -> None:
-        if os.getppid() != parent:  # whoever asked is gone, and nobody will ever take the answer
-            os._exit(1)
-        tell(case, tasks, total)
-
-    progress(0)
+    tell(case, 0, total)
     result = run_policy(
         _here.work(study.source, case.seed).jobs,
         study.nodes,
         case.policy,
         replace(study.options, seed=case.seed),
         yardstick=workload.yardstick,
-        progress=progress,
+        progress=lambda tasks: tell(case, tasks, total),
     )
     tell(case, total, total)
     return result
@@ -199,7 +190,7 @@ class _Crew:
         """The values of all calls, in their order."""
         if self._pool is None:
             return [call(*each) for each in arguments]
-        with _no_interrupt():
+        with uninterrupted():
             futures = [self._pool.submit(call, *each) for each in arguments]
         waiting: set[Future[_Found]] = set(futures)
         while waiting:
@@ -219,39 +210,13 @@ def _crew(processes: int, progress: Progress) -> Iterator[_Crew]:
         if processes <= 1:
             yield _Crew(None, None)
             return
-        # Forked children would inherit threads' locks; a fresh interpreter costs a tenth of a second.
-        context = get_context("spawn")
-        queue: SimpleQueue[tuple[Case, int, int]] = context.SimpleQueue()
-        others = set(active_children())
-        pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(queue,))
-        try:
+        queue: SimpleQueue[tuple[Case, int, int]] = FRESH.SimpleQueue()
+        with worker_pool(processes, _begin, queue) as pool:
             yield _Crew(pool, queue)
-        except BaseException:
-            for child in set(active_children()) - others:
-                child.terminate()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
     finally:
         _here.progress, _here.read = before, None
 
 
-@contextmanager
-def _no_interrupt() -> Iterator[None]:
-    """Put SIGINT off; children that are started meanwhile put it off as well, until they have begun.
-
-    An interpreter that is interrupted while it starts tells of it in thirty lines.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _begin(queue: "SimpleQueue[tuple[Case, int, int]]") -> None:
-    """A child has begun."""
-    # Ctrl-C reaches the whole group of processes: children end by it without a word, and the parent says what there is to say.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    """A process has begun."""
     _here.progress = lambda case, tasks, total: queue.put((case, tasks, total))
