@@ -8,7 +8,8 @@ Anything else that does not check out is damage, and the agent refuses to start 
 Appending does not wait for the disk. A crash of the agent loses nothing, since the kernel has the bytes; a crash of
 the host ends the tasks anyway, and a task whose records went down with it is settled by the master, which knows that
 the agent is back without it. Only the agent's id and the epoch are waited for: an agent that forgot the epoch could
-obey a master that has been replaced.
+obey a master that has been replaced. They are also kept in ``checkpoint.identity``, so that a journal that has lost
+them is not taken for that of a new agent, whose first act would be to end the tasks it does not know.
 """
 
 import json
@@ -20,7 +21,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from fairlead_agent import record_codec
-from fairlead_agent.core.records import Record
+from fairlead_agent.core.records import IdentityTaken, Record
+from fairlead_agent.identity_file import IdentityDamaged, IdentityFile, sync_directory
 from fairlead_proto.resources import ResourceKinds
 
 FORMAT_VERSION: Final = 1
@@ -30,13 +32,18 @@ COMPACT_BYTES_MIN: Final = 4 * 1024 * 1024
 _LINE_RECORDS_MAX: Final = 1_000
 """Of one line of a compacted journal, so that damage is located to 200 KiB and the encoder gives way to other threads."""
 
+_START_ANEW: Final = (
+    "move checkpoint and checkpoint.identity away to start as a new agent, which ends the tasks of the old one "
+    "(docs/operating.md, What is lost with what)"
+)
+
 _HEADER: Final = re.compile(rb"([0-9a-f]{8}) ([0-9a-f]{8}) ")
 _HEADER_BYTES: Final = 18
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 class CheckpointCorrupt(ValueError):
-    """The journal is damaged; the message names the file and the offset. The file is left as it is."""
+    """The journal is damaged or has lost something; the message names the file and says what to do. It is left as it is."""
 
 
 class Checkpoint:
@@ -44,6 +51,7 @@ class Checkpoint:
 
     def __init__(self, path: Path, kinds: ResourceKinds, file: int, size_bytes: int) -> None:
         self._path = path
+        self._identity_file = _identity_file(path)
         self._kinds = kinds
         self._file = file
         self._size_bytes = size_bytes
@@ -54,17 +62,19 @@ class Checkpoint:
         """Open or create the journal and give its records, oldest first.
 
         Raises:
-            CheckpointCorrupt: it is damaged, or of another version.
+            CheckpointCorrupt: it is damaged, or of another version, or has lost what an agent here had made durable.
             OSError: it cannot be read or written.
         """
         data = path.read_bytes() if path.exists() else b""
         payloads, good_bytes = read_lines(data, path)
         records = _decode(payloads, path, kinds)
+        _check_complete(path, records, data)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         os.ftruncate(file, good_bytes)
         journal = cls(path, kinds, file, good_bytes)
         if not payloads:
             journal._write(_line(_version_line()))
+            sync_directory(path.parent)
         return journal, records
 
     def append(self, records: Iterable[Record]) -> None:
@@ -89,9 +99,14 @@ class Checkpoint:
             raise
         self._size_bytes += written
 
-    def sync(self) -> None:
-        """Wait until everything appended is on disk. Blocks."""
+    def sync(self, identity: IdentityTaken) -> None:
+        """Wait until everything appended is on disk, then note that ``identity``, the last one in it, is. Blocks.
+
+        Raises:
+            OSError: the disk is failing; what of the journal is on it is not known.
+        """
         os.fdatasync(self._file)
+        self._identity_file.write(identity)
 
     def is_long(self) -> bool:
         """Whether ``compact`` is worth its cost."""
@@ -101,7 +116,7 @@ class Checkpoint:
         """Replace the journal by ``records``, which stand for all of it. Blocks; nothing may be appended meanwhile.
 
         Raises:
-            OSError: the disk is full or failing; the journal is as it was.
+            OSError: the disk is full or failing; the journal is as it was, or is the new one.
         """
         parts = [
             records[start : start + _LINE_RECORDS_MAX] for start in range(0, len(records), _LINE_RECORDS_MAX)
@@ -124,6 +139,8 @@ class Checkpoint:
         os.close(self._file)
         self._file = file
         self._size_bytes = self._compacted_bytes = len(data)
+        # What is appended from now on is in the new file, and must not be lost with its name.
+        sync_directory(self._path.parent)
 
     def close(self) -> None:
         """Close the file; the journal is not to be used after it."""
@@ -159,7 +176,7 @@ def read_lines(data: bytes, path: Path) -> tuple[list[bytes], int]:
                 break
             raise CheckpointCorrupt(
                 f"{path}: damaged at byte {offset}: expected a record with its checksum, got "
-                f"{data[offset : offset + 40]!r}; move the file away to start as a new agent"
+                f"{data[offset : offset + 40]!r}; {_START_ANEW}"
             )
         payloads.append(data[start:end])
         offset = end + 1
@@ -177,8 +194,7 @@ def _decode(payloads: list[bytes], path: Path, kinds: ResourceKinds) -> list[Rec
         return []
     if payloads[0] != _version_line():
         raise CheckpointCorrupt(
-            f"{path}: expected {_version_line().decode()} at byte 0, got {payloads[0][:60]!r}; "
-            "move the file away to start as a new agent"
+            f"{path}: expected {_version_line().decode()} at byte 0, got {payloads[0][:60]!r}; {_START_ANEW}"
         )
     records = []
     offset = len(_line(payloads[0]))
@@ -189,3 +205,39 @@ def _decode(payloads: list[bytes], path: Path, kinds: ResourceKinds) -> list[Rec
             raise CheckpointCorrupt(f"{path}: unreadable at byte {offset}: {error}") from error
         offset += len(payload) + _HEADER_BYTES + 1
     return records
+
+
+def _identity_file(path: Path) -> IdentityFile:
+    return IdentityFile(path.with_name(f"{path.name}.identity"))
+
+
+def _check_complete(path: Path, records: Sequence[Record], data: bytes) -> None:
+    """Refuse a journal that does not reach as far as what was made durable in it."""
+    try:
+        known = _identity_file(path).read()
+    except IdentityDamaged as error:
+        raise CheckpointCorrupt(
+            f"{error}, so nobody knows whether {path.name} is complete; if it is as its agent left it, remove "
+            f"{path.name}.identity to use it as it is, else {_START_ANEW}"
+        ) from error
+    if known is None:
+        return  # A first start, or an agent of before there was such a file.
+    found = next((record for record in reversed(records) if isinstance(record, IdentityTaken)), None)
+    if (
+        found is None
+        or found.agent_id != (known.agent_id or found.agent_id)
+        or found.incarnation < known.incarnation
+        or found.epoch < known.epoch
+    ):
+        what = "no file" if not path.exists() else "an empty file" if not data else _described(found)
+        raise CheckpointCorrupt(
+            f"{path}: expected the journal of {_described(known)}, which was here, or of a later life of it, "
+            f"found {what}; its tasks may run still: {_START_ANEW}"
+        )
+
+
+def _described(identity: IdentityTaken | None) -> str:
+    if identity is None:
+        return "one that names no agent"
+    name = f"agent {identity.agent_id}" if identity.agent_id else "an agent without an id"
+    return f"{name} in life {identity.incarnation}, epoch {identity.epoch}"

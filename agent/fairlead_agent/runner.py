@@ -41,7 +41,7 @@ CarryOut = Callable[[actions.Action], None]
 
 
 class JournalFailed(OSError):
-    """The journal could not be written for a minute; the message says why."""
+    """The journal could not be written for a minute, or not be made durable; the message says why."""
 
 
 class Runner:
@@ -198,18 +198,32 @@ class Runner:
                 if attempt == JOURNAL_ATTEMPTS_MAX:
                     raise JournalFailed(f"checkpoint: cannot be written: {error}") from error
                 await asyncio.sleep(JOURNAL_PAUSE_S)
-        if any(checkpoint.is_durable for checkpoint in checkpoints):
-            await asyncio.to_thread(self._journal.sync)
+        durable = [
+            record
+            for checkpoint in checkpoints
+            if checkpoint.is_durable
+            for record in checkpoint.records
+            if isinstance(record, IdentityTaken)
+        ]
+        if durable:
+            await asyncio.to_thread(self._sync, durable[-1])
         if self._journal.is_long():
             await self._compact()
         for record in records:
             self._log_record(record)
 
+    def _sync(self, identity: IdentityTaken) -> None:
+        try:
+            self._journal.sync(identity)
+        except OSError as error:
+            # Not tried again: after a failed sync nobody knows what is on the disk.
+            raise JournalFailed(f"checkpoint: cannot be made durable: {error}") from error
+
     async def _compact(self) -> None:
         try:
             await asyncio.to_thread(self._journal.compact, self._machine.snapshot())
         except OSError as error:
-            # The journal is as it was, only longer; the next turn tries again.
+            # The journal says what it said, only longer; the next turn tries again.
             self._log.warning("checkpoint.compaction_failed", detail=str(error))
 
     def _log_record(self, record: Record) -> None:

@@ -14,10 +14,12 @@ import structlog
 
 from fairlead_agent.agent import Agent, Outcome
 from fairlead_agent.config import AgentOptions
+from fairlead_agent.executor.processes import is_running
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec
 from fairlead_proto.v1 import agent_pb2
 from tests.agent.builders import a_spec
+from tests.agent.executor.conftest import until_gone
 from tests.agent.fake_master import FakeMaster
 
 pytestmark = pytest.mark.shell
@@ -103,7 +105,17 @@ async def test_nothing_an_agent_makes_can_be_read_by_other_users(tmp_path: Path)
         os.umask(umask)
 
     names = {path.name for path in made}
-    assert {"checkpoint", "agent.lock", "sandboxes", "f1", "t1", "stdout", "stdout.1", "stderr"} <= names
+    assert {
+        "checkpoint",
+        "checkpoint.identity",
+        "agent.lock",
+        "sandboxes",
+        "f1",
+        "t1",
+        "stdout",
+        "stdout.1",
+        "stderr",
+    } <= names
     assert {".stdout.offset", "executor", "socket", "journal", "lock", "log"} <= names
     modes = {path: stat.filemode(status.st_mode)[1:] for path, status in made.items()}
     assert {path: mode for path, mode in modes.items() if mode not in ("rw-------", "rwx------")} == {}
@@ -384,6 +396,33 @@ async def test_corrupt_checkpoint_ends_the_process_with_two_and_is_left_alone(tm
     (line,) = stderr.decode().splitlines()
     assert line.startswith(f"fairlead agent: {tmp_path}/checkpoint: damaged at byte 0: ")
     assert (tmp_path / "checkpoint").read_bytes() == b"garbage\nand more\n"
+
+
+async def test_emptied_checkpoint_is_refused_and_its_tasks_run_on_until_told_to_start_anew(
+    tmp_path: Path,
+) -> None:
+    async with FakeMaster() as master:
+        async with an_agent(master, tmp_path, stop_tasks_on_exit=False):
+            master.launch(a_script("t1", "echo $$; exec sleep 1000"))
+            pid = int((await master.ask("t1", "stdout", length=100, wait_ms=30_000)).data)
+        (tmp_path / "checkpoint").write_bytes(b"")
+        async with an_agent_process(master, tmp_path) as process:
+            _, stderr = await process.communicate()
+
+        assert process.returncode == 2
+        (line,) = stderr.decode().splitlines()
+        assert line.startswith(
+            f"fairlead agent: {tmp_path}/checkpoint: expected the journal of agent a1-1 in life 1, epoch 1, which was here"
+        )
+        assert len(master.registrations) == 1
+        assert is_running(pid)
+
+        (tmp_path / "checkpoint").rename(tmp_path / "lost")
+        (tmp_path / "checkpoint.identity").rename(tmp_path / "lost.identity")
+        async with an_agent(master, tmp_path):
+            await until_gone(pid)
+
+    assert [register.agent_id for register in master.registrations] == ["", ""]
 
 
 async def test_agent_waits_for_a_master_that_is_not_there_yet(tmp_path: Path) -> None:

@@ -11,15 +11,16 @@ from fairlead_agent import runner as runner_module
 from fairlead_agent.checkpoint import Checkpoint
 from fairlead_agent.clock import SteadyClock
 from fairlead_agent.core import actions
-from fairlead_agent.core.events import LeaveRequested, SessionOpened
+from fairlead_agent.core.events import AgentStarted, Event, LeaveRequested, SessionOpened
 from fairlead_agent.core.machine import AgentMachine
-from fairlead_agent.core.records import Record, StatusMade
+from fairlead_agent.core.records import IdentityTaken, Record, StatusMade, TaskLaunched
 from fairlead_agent.core.restore import restore
 from fairlead_agent.runner import JournalFailed, Runner
 from tests.agent.builders import (
     KINDS,
     Driver,
     a_key,
+    a_kill,
     a_launch,
     a_registered_agent,
     a_registration,
@@ -68,6 +69,78 @@ async def test_records_are_on_disk_before_an_action_that_follows_from_them(
     await runner.run()
 
     assert seen == [2]
+
+
+async def test_launch_is_on_disk_before_its_process_is_ordered(tmp_path: Path, journal: Checkpoint) -> None:
+    """Else an agent killed in between would not know the task, and start it again when asked to."""
+    seen: list[str] = []
+
+    def carry_out(action: actions.Action) -> None:
+        if isinstance(action, actions.StartProcess):
+            seen.extend(
+                r.spec.task_id for r in written(tmp_path / "checkpoint") if isinstance(r, TaskLaunched)
+            )
+
+    runner = a_runner(a_registered_agent(), journal, carry_out)
+    await runner.feed([a_launch("t1"), LEAVE])
+    await runner.run()
+
+    assert seen == ["t1"]
+
+
+async def test_identity_is_durable_before_an_action_that_follows_from_it(
+    journal: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    sync = journal.sync
+
+    def note(identity: IdentityTaken) -> None:
+        sync(identity)
+        order.append(f"synced {identity.agent_id or 'nobody'} of epoch {identity.epoch}")
+
+    monkeypatch.setattr(journal, "sync", note)
+    machine = AgentMachine(settings(), restore([], settings()))
+    runner = Runner(machine, journal, SteadyClock(), lambda action: order.append(type(action).__name__), LOG)
+    run = asyncio.create_task(runner.run())
+    turns: list[list[Event]] = [
+        [AgentStarted(boot_id="b"), SessionOpened()],
+        [a_registration()],
+        [a_kill("t9", epoch=2)],
+    ]
+    for events in turns:
+        await runner.feed(events)
+        stepped = asyncio.Event()
+        runner.after(stepped.set)
+        await stepped.wait()
+    runner.put(LEAVE)
+    await run
+
+    assert order[:6] == [
+        "synced nobody of epoch 0",
+        "SendRegistration",
+        "synced a1-1 of epoch 1",
+        "ConfirmSession",
+        "synced a1-1 of epoch 2",
+        "SendStatuses",
+    ]
+
+
+async def test_disk_that_cannot_be_synced_ends_the_agent_before_it_registers(
+    journal: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sync(_identity: IdentityTaken) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(journal, "sync", sync)
+    done: list[actions.Action] = []
+    machine = AgentMachine(settings(), restore([], settings()))
+    runner = Runner(machine, journal, SteadyClock(), done.append, LOG)
+    await runner.feed([AgentStarted(boot_id="b"), SessionOpened()])
+
+    with pytest.raises(JournalFailed, match=r"checkpoint: cannot be made durable: .*Input/output error"):
+        await runner.run()
+
+    assert done == []
 
 
 async def test_statuses_of_one_turn_are_one_action_and_come_before_the_goodbye(journal: Checkpoint) -> None:

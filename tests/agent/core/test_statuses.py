@@ -10,6 +10,7 @@ from fairlead_proto.task_state import TaskState
 from tests.agent.builders import (
     Driver,
     a_key,
+    a_kill,
     a_launch,
     a_registered_agent,
     a_registration,
@@ -87,6 +88,23 @@ def test_acknowledgement_of_a_part_keeps_the_rest() -> None:
     agent.step(an_ack(sequence=1))
 
     assert owed(agent) == [2]
+
+
+def test_acknowledgement_of_the_first_keeps_the_middle_and_the_last() -> None:
+    agent = a_registered_agent()
+    agent.step(a_launch(), a_start(), a_kill(grace_ms=5_000), an_exit(code=None, signal=15))
+    assert owed(agent) == [1, 2, 3]
+
+    agent.step(an_ack(sequence=1))
+
+    assert owed(agent) == [2, 3]
+    (resend,) = agent.step(Tick(), after_ms=limits.RESEND_FIRST_MS)
+    assert isinstance(resend, SendStatuses)
+    assert [status.state for status in resend.statuses] == [TaskState.KILLING, TaskState.KILLED]
+    for journal in (agent.journal, agent.machine.snapshot()):
+        agent.journal = journal
+        agent.restart()
+        assert owed(agent) == [2, 3]
 
 
 def test_acknowledgement_beyond_what_was_made_does_not_cover_what_comes() -> None:

@@ -1,6 +1,8 @@
 """The journal gives a successor what its predecessor knew, also after a full disk."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,36 @@ def test_successor_knows_what_runs_and_what_has_ended(journal: Journal, tmp_path
     assert (successor.boot_id, successor.directories) == ("boot", ["/groups"])
     assert list(successor.running.values()) == [a_start("a")]
     assert list(successor.ended.values()) == [an_exit("b"), failure]
+
+
+def test_task_is_in_the_journal_before_its_process_is_made(tmp_path: Path) -> None:
+    """Else an executor killed in between would leave a process that its successor knows nothing of."""
+    script = """
+import sys
+from fairlead_agent.executor import server
+from fairlead_agent.executor.journal import Journal
+from fairlead_agent.executor.no_isolation import NoIsolation
+from fairlead_agent.executor.protocol import Start
+path = f"{sys.argv[1]}/journal"
+class Watched(server.Launcher):
+    def launch(self, start, group_name):
+        print(*Journal(path).running.values())
+        return super().launch(start, group_name)
+server.Launcher = Watched
+journal = Journal(path)
+journal.open(boot_id="boot", directories=[])
+settings = {"path": "/usr/bin:/bin", "alone_timeout_ms": 0}
+executor = server.Server(NoIsolation("", sys.argv[1]), journal, settings)
+key = ("framework", "a")
+executor._start_all([Start(key, f"{sys.argv[1]}/s", ("true",), {})])
+print(Journal(path).running[key].pid == executor._tasks[key].started.pid)
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+
+    said = subprocess.check_output(command, text=True, timeout=30)
+
+    before = Recorded(key_of("a"), f"{tmp_path}/s", 0, 0)
+    assert said.splitlines() == [str(before), "True"]
 
 
 def test_file_does_not_grow_with_tasks_that_are_forgotten(
