@@ -49,6 +49,8 @@ class ControlPathOptions:
     """Go on until so many tasks have finished: for the memory of a long run."""
     measure_max_s: float = 900.0
     """Whatever ``tasks_min`` says, measure no longer."""
+    mqtt: str = ""
+    """Broker to which the master sends telemetry; empty: none."""
     profile: Path | None = None
     """Gets a sampled profile of the master."""
 
@@ -80,7 +82,7 @@ def measure(options: ControlPathOptions) -> ControlPathResult:
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-bench-")))
-        master, address = start_master(stack, directory, options.profile)
+        master, address = start_master(stack, directory, options.profile, options.mqtt)
         generators = [_start_generator(stack, load) for load in _split(options, address)]
         time.sleep(options.warm_s)
         before, before_cpu_s, began = _ask(generators), cpu_seconds(master.pid), time.monotonic()
@@ -113,12 +115,16 @@ def _goes_on(options: ControlPathOptions, measured_s: float, finished: int) -> b
     return finished < options.tasks_min and measured_s < options.measure_max_s
 
 
-def start_master(stack: ExitStack, directory: Path, profile: Path | None = None) -> tuple[Child, str]:
+def start_master(
+    stack: ExitStack, directory: Path, profile: Path | None = None, mqtt: str = ""
+) -> tuple[Child, str]:
     """A master process with a registry in ``directory``, ended with the stack; and its address."""
     ready = directory / "master.ready"
     words = ["--ready-file", str(ready), "--state", str(directory / "state")]
     if profile is not None:
         words += ["--profile", str(profile)]
+    if mqtt:
+        words += ["--mqtt", mqtt]
     master = Child(stack, "fairlead_sim.bench.master_process", *words)
     return master, master.wait_for_line(ready)
 

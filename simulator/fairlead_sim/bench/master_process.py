@@ -7,6 +7,7 @@ from pathlib import Path
 from fairlead_master.cli import MasterOptions, run_master
 from fairlead_sim.bench.children import end_with_parent
 from fairlead_sim.bench.sampling import Sampler
+from fairlead_telemetry.broker import read_broker
 
 
 def main() -> int:
@@ -15,6 +16,7 @@ def main() -> int:
     parser.add_argument("--ready-file", type=Path, required=True, help="gets HOST:PORT")
     parser.add_argument("--state", type=Path, help="directory of the registry")
     parser.add_argument("--profile", type=Path, help="gets a sampled profile at the end")
+    parser.add_argument("--mqtt", type=read_broker, help="broker for telemetry")
     options = parser.parse_args()
     end_with_parent()
     sampler = Sampler() if options.profile is not None else None
@@ -26,6 +28,7 @@ def main() -> int:
             state=options.state,
             ready_file=options.ready_file,
             log_level="warning",
+            mqtt=options.mqtt,
         )
     )
     if sampler is not None:
