@@ -22,7 +22,7 @@ def an_allocator(
     placement: str = "align",
     head: str = "skip",
     reservation_after_ms: int = 10_000,
-    grants_per_cycle_max: int = 20_000,
+    looks_per_cycle_max: int = 1_000,
     units_per_grant_max: int = 1_000,
 ) -> Allocator:
     settings = AllocationSettings(
@@ -30,7 +30,7 @@ def an_allocator(
         placement=placement,
         when_head_does_not_fit=head,
         reservation_after_ms=reservation_after_ms,
-        grants_per_cycle_max=grants_per_cycle_max,
+        looks_per_cycle_max=looks_per_cycle_max,
         units_per_grant_max=units_per_grant_max,
     )
     return Allocator(KINDS, settings)

@@ -214,7 +214,7 @@ def test_grants_merge_up_to_their_bound() -> None:
 
 
 def test_a_cycle_stops_at_its_bound_and_the_next_carries_on() -> None:
-    allocator = an_allocator(grants_per_cycle_max=3)
+    allocator = an_allocator(looks_per_cycle_max=3)
     add_agent(allocator, "host", HOST)
     add_framework(allocator, "f", ONE, 10)
 
@@ -225,7 +225,7 @@ def test_a_cycle_stops_at_its_bound_and_the_next_carries_on() -> None:
 
 
 def test_the_decision_log_is_bounded_and_numbered() -> None:
-    allocator = an_allocator(units_per_grant_max=1)
+    allocator = an_allocator(units_per_grant_max=1, looks_per_cycle_max=2 * DECISIONS_KEPT)
     add_agent(allocator, "host", scale(HOST, 1_000))
     add_framework(allocator, "f", ONE, DECISIONS_KEPT + 500)
 

@@ -228,7 +228,7 @@ def wide_tree(policy: str, width: int, depth: int) -> Allocator:
                 allocator, f"f{level}-{number}", cpus_and_mem(1, 1), 1_000_000, role=f"{above}r{number}"
             )
         above += "r0/"
-    allocator.configure(AllocationSettings(policy=policy, grants_per_cycle_max=100), 0)
+    allocator.configure(AllocationSettings(policy=policy, looks_per_cycle_max=100), 0)
     for grant in allocator.cycle(0):
         take_back(allocator, grant)
     return allocator

@@ -131,10 +131,10 @@ def test_turns_cost_no_more_on_a_larger_cluster(rule: str) -> None:
     for hosts in (100, 3_000):
         allocator = a_cluster(hosts, policy="slots:1", rule=rule)
         add_framework(allocator, "f", SMALL, hosts + 1)
-        allocator.settings = replace(allocator.settings, grants_per_cycle_max=20)
+        allocator.settings = replace(allocator.settings, looks_per_cycle_max=20)
         allocator.cycle(0)
         with_room.append(allocator.counters.agents_examined)
-        allocator.settings = replace(allocator.settings, grants_per_cycle_max=hosts)
+        allocator.settings = replace(allocator.settings, looks_per_cycle_max=hosts)
         held = placed(allocator.cycle(0))
         before = allocator.counters.agents_examined
         allocator.release(FrameworkId("f"), held[7], SMALL)

@@ -114,7 +114,7 @@ def test_a_new_class_looks_at_a_full_cluster_once_however_long_the_log() -> None
 
 
 def test_shapes_woken_in_a_cycle_that_was_cut_short_are_served_in_the_next() -> None:
-    allocator = an_allocator(grants_per_cycle_max=1)
+    allocator = an_allocator(looks_per_cycle_max=1)
     host = add_agent(allocator, "host", HOST)
     holder = add_framework(allocator, "holder")
     for _ in range(4):

@@ -27,13 +27,14 @@ from fairlead_master.allocation.api import (
 from fairlead_master.allocation.decision_log import DecisionLog
 from fairlead_master.allocation.demands import DemandBoard
 from fairlead_master.allocation.explain import Diagnosis, Scene, diagnose
-from fairlead_master.allocation.feasibility import find_infeasibility, worth_waiting_for
+from fairlead_master.allocation.feasibility import find_infeasibility
 from fairlead_master.allocation.hierarchy import Hierarchy
 from fairlead_master.allocation.measured import UseEstimate
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch
+from fairlead_master.allocation.serving import Bounds, End, serve
 from fairlead_master.allocation.settings import check_settings
 from fairlead_master.allocation.steps import Step, book, merge
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role, TaskId
@@ -67,6 +68,7 @@ class Allocator:
         self._active_count = 0
         self._capacity_changed = False
         self._steps: list[Step] = []
+        self._bounds = Bounds(self.counters, self.settings)
 
     def add_agent(self, agent_id: AgentId, total: Vector, attributes: Mapping[str, str]) -> None:
         """A new agent, inactive: nothing is placed on it until ``set_agent_active``."""
@@ -279,9 +281,10 @@ class Allocator:
             self._excuse(agent)
 
     def cycle(self, now_ms: int) -> list[Grant]:
-        """Grant all that is wanted and fits, up to the bound of a cycle; each grant is charged already.
+        """Grant all that is wanted and fits, up to the bounds of a cycle; each grant is charged already.
 
-        Units of one class of one framework on one agent are one grant, at the place of the first of them.
+        Units of one class of one framework on one agent are one grant, at the place of the first of them. A cycle that is cut
+        short by a bound is carried on by the next: unless an agent gained meanwhile, the two serve what one would have.
         """
         self._demands.end_filters(now_ms)
         self._steps = []
@@ -290,6 +293,7 @@ class Allocator:
             self.counters.idle_cycles += 1
             return []
         self.counters.cycles += 1
+        self._bounds = Bounds(self.counters, self.settings)
         self._sync_capacity()
         self._reservations.now_ms = now_ms
         self._serve_and_look()
@@ -303,10 +307,13 @@ class Allocator:
 
     def next_deadline_ms(self) -> int | None:
         """When time alone may lead to a grant: a filter ends, a reservation falls due. None: never."""
-        filters_ms, reservations_ms = self._demands.filters.next_ms(), self._reservations.next_ms()
-        if filters_ms is None or reservations_ms is None:
-            return filters_ms if reservations_ms is None else reservations_ms
-        return min(filters_ms, reservations_ms)
+        both = (self._demands.filters.next_ms(), self._reservations.next_ms())
+        return min((time_ms for time_ms in both if time_ms is not None), default=None)
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the last cycle ended at a bound, so that another may grant more at once."""
+        return self._search.is_open
 
     @property
     def allows_overcommit(self) -> bool:
@@ -394,7 +401,7 @@ class Allocator:
         self._reservations.cancel_void(self._search)
         # Under skip the order alone never leads to a grant; under freeze a new head may let all others go on.
         if self.settings.when_head_does_not_fit == "freeze":
-            self._search.changed = True
+            self._search.changed, self._search.is_open = True, False
 
     def _excuse(self, agent: Agent) -> None:
         """What the agent holds now beyond what it has is no fault of a later decision."""
@@ -428,56 +435,20 @@ class Allocator:
     def _serve_all(self) -> bool:
         """Serve what is reserved and then everyone, again if that set agents free; whether nothing more would fit."""
         while True:
-            self._serve_reservations()
+            if not self._search.is_open:
+                self._serve_reservations()
+                self._demands.wake(self._search.open_cycle())
+                if self.settings.when_head_does_not_fit == "freeze":
+                    # Who was passed over because no agent could ever hold its unit may be a head that freezes by now.
+                    self._demands.wake_all()
             self._search.changed = False
-            self._demands.wake(self._search.open_cycle())
-            if self.settings.when_head_does_not_fit == "freeze":
-                # Who was passed over because no agent could ever hold its unit may be a head that freezes by now.
-                self._demands.wake_all()
-            if not self._serve():
+            end = serve(self._search, self._hierarchy, self._demands, self._agents, self._steps, self._bounds)
+            if end is End.CUT_SHORT:
+                self._search.changed = True
                 return False
-            if not self._reservations.cancel_void(self._search):
-                return True
-
-    def _serve(self) -> bool:
-        """Serve units in the policy's order until nothing that is wanted fits; False if it stopped before that."""
-        search, hierarchy, demands, steps = self._search, self._hierarchy, self._demands, self._steps
-        freezes = self.settings.when_head_does_not_fit == "freeze"
-        must_confirm = hierarchy.must_confirm
-        steps_max = self.settings.grants_per_cycle_max
-        while search.live_count:
-            if len(steps) >= steps_max:
-                search.changed = True
-                return False
-            framework = hierarchy.first()
-            assert framework is not None, "a class is wanted and might fit, but every framework sleeps"
-            demand = demands.next_of(framework)
-            if demand is None:
-                head = worth_waiting_for(framework, self._agents.values()) if freezes else None
-                if head is None:
-                    demands.put_to_sleep(framework)
-                elif not must_confirm or hierarchy.confirm(framework, head.shape):
-                    return False
-                continue
-            shape = demand.shape
-            # Groups are confirmed for a unit that fits: for another class of a member they may count for less.
-            is_confirmed = not must_confirm or framework.role.only is not None
-            index = search.place(shape, takes=is_confirmed)
-            if index < 0:  # The shape is parked now, and the next class of its framework is looked at.
-                hierarchy.unpin(shape)
-                continue
-            if not is_confirmed:
-                if not hierarchy.confirm(framework, shape):
-                    continue
-                index = search.place(shape)
-            demands.granted(framework, demand)
-            before, after = hierarchy.serve(framework, shape.unit)
-            steps.append((framework, demand, index, before, after))
-            if search.is_spent and search.live_count:
-                hierarchy.first()  # As if they were tried one by one: some policies look at their keys when they are asked.
-                for each in search.park_woken():
-                    hierarchy.unpin(each)
-        return True
+            self._search.is_open = False
+            if end is End.FROZEN or not self._reservations.cancel_void(self._search):
+                return end is End.COMPLETE
 
     def _serve_reservations(self) -> None:
         """Units that were passed over too long come before all others once they fit where an agent is kept for them."""

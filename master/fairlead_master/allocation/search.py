@@ -44,6 +44,8 @@ class AgentSearch:
         self.rule = rule
         self.changed = False
         """Whether an agent gained or a shape is wanted more since this was last set to False."""
+        self.is_open = False
+        """Whether a cycle is under way that may be carried on: no agent has gained since it was opened."""
         self.live_count = 0
         """Shapes that are wanted and not parked: while it is zero there is nothing a cycle could place."""
         self._counters = counters
@@ -107,7 +109,7 @@ class AgentSearch:
     def gained(self, agent: Agent) -> None:
         """The agent has more to give than before, or is to be seen now."""
         self._candidates.update(agent)
-        self.changed = True
+        self.changed, self.is_open = True, False
         if self._candidates.note_gain(agent.index, self._woken_to):
             self._compact()
 
@@ -179,6 +181,7 @@ class AgentSearch:
 
     def open_cycle(self) -> list[Shape]:
         """Begin a cycle; gives the parked shapes that an agent that gained might fit, parked no longer."""
+        self.is_open = True
         self._end_waking()
         self._stamp += 1
         fresh = self._candidates.log[self._woken_to :]

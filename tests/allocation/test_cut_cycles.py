@@ -1,0 +1,170 @@
+"""A cycle that is cut short is carried on by the next: together they serve what one would have, in the same order."""
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_master.allocation.allocator import Allocator
+from fairlead_master.allocation.api import AllocationSettings
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
+from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.tasks import Constraint, DemandClass, Operator
+from tests.allocation.builders import add_agent, add_framework, an_allocator, cpus_and_mem
+
+KINDS = ResourceKinds()
+POLICIES = ["drf", "asset", "max-min", "max-min:mem", "slots:2", "fifo", "pf", "bbf", "baa", "utilization"]
+PLACEMENTS = ["align", "pack", "spread", "least-loaded", "random", "heartbeat"]
+TOTALS: list[Vector] = [(8000, 8, 0, 0), (16_000, 4, 0, 0), (4000, 16, 0, 1000)]
+UNITS: list[Vector] = [(1000, 1, 0, 0), (1000, 4, 0, 0), (3000, 1, 0, 0), (6000, 3, 0, 0), (0, 1, 0, 1000)]
+ROLES = ["r1", "r2", "r1/a", "r1/b", "r1/a/x"]
+RACK_A = (Constraint("rack", Operator.EQUALS, ("a",)),)
+HOST, ONE = cpus_and_mem(4, 4), cpus_and_mem(1, 1)
+NEVER_MS = 10**9
+Step = tuple[FrameworkId, ClassId, AgentId]
+
+
+class Both:
+    """The same facts told to an allocator that is never cut short and to one that nearly always is."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        whole = AllocationSettings(
+            policy=random.choice(POLICIES),
+            placement=random.choice(PLACEMENTS),
+            when_head_does_not_fit=random.choice(["skip", "skip", "freeze"]),
+            reservation_after_ms=NEVER_MS,
+            looks_per_cycle_max=NEVER_MS,
+            agents_examined_per_cycle_max=NEVER_MS,
+        )
+        cut = replace(
+            whole,
+            looks_per_cycle_max=random.randint(1, 5),
+            agents_examined_per_cycle_max=random.randint(1, 200),
+        )
+        window = random.choice([2, 4, 16])  # Small ones are filled often, so that it matters when.
+        self.each = tuple(Allocator(KINDS, settings, window=window) for settings in (whole, cut))
+        self.agents: list[AgentId] = []
+        self.frameworks: list[FrameworkId] = []
+        self.held: list[tuple[FrameworkId, AgentId, Vector]] = []
+        self.classes: dict[tuple[FrameworkId, ClassId], Vector] = {}
+        self.now_ms = 0
+
+    def add_agent(self) -> None:
+        agent_id = AgentId(f"a{len(self.agents)}")
+        total, rack = self.random.choice(TOTALS), self.random.choice("ab")
+        self.agents.append(agent_id)
+        for allocator in self.each:
+            add_agent(allocator, agent_id, total, {"rack": rack})
+
+    def add_framework(self) -> None:
+        framework_id = FrameworkId(f"f{len(self.frameworks)}")
+        self.frameworks.append(framework_id)
+        role = Role(self.random.choice(ROLES))
+        for allocator in self.each:
+            allocator.add_framework(framework_id, role)
+
+    def want(self) -> None:
+        framework_id = self.random.choice(self.frameworks)
+        wanted = [
+            DemandClass(
+                class_id=ClassId(name),
+                unit=self.random.choice(UNITS),
+                units=self.random.randint(0, 12),
+                constraints=self.random.choice([(), (), RACK_A]),
+            )
+            for name in "xyz"[: self.random.randint(1, 3)]
+        ]
+        for demand in wanted:
+            self.classes[framework_id, demand.class_id] = demand.unit
+        for allocator in self.each:
+            allocator.set_demand(framework_id, wanted, self.now_ms)
+
+    def end_some(self) -> None:
+        self.random.shuffle(self.held)
+        for framework_id, agent_id, unit in self.held[: len(self.held) // 2]:
+            for allocator in self.each:
+                allocator.release(framework_id, agent_id, unit)
+        del self.held[: len(self.held) // 2]
+
+    def cycle(self) -> int:
+        """Serve all that fits, compare, launch it; gives the number of cycles the second allocator took."""
+        self.now_ms += self.random.choice([1, 50, 2_000])
+        served: list[list[Step]] = []
+        cycles = 0
+        for allocator in self.each:
+            allocator.advance(self.now_ms)
+            steps: list[Step] = []
+            cycles = 0
+            while allocator.needs_cycle:
+                allocator.cycle(self.now_ms)
+                allocator.check()
+                steps += allocator.last_steps()
+                cycles += 1
+                if not allocator.is_cut_short:
+                    break
+            served.append(steps)
+        assert served[1] == served[0]
+        for framework_id, class_id, agent_id in served[0]:
+            unit = self.classes[framework_id, class_id]
+            for allocator in self.each:
+                allocator.settle(framework_id, agent_id, class_id, unit, 1, [unit])
+            self.held.append((framework_id, agent_id, unit))
+        whole, cut = self.each
+        for agent_id in self.agents:
+            assert cut.agent_books(agent_id) == whole.agent_books(agent_id)
+        return cycles
+
+
+@given(random=st.randoms(use_true_random=False))
+def test_cycles_that_are_cut_short_serve_what_one_would(random: Random) -> None:
+    both = Both(random)
+    for _ in range(4):
+        both.add_agent()
+        both.add_framework()
+    for _ in range(5):
+        for fact in random.choices(
+            [both.want, both.want, both.end_some, both.add_agent, both.add_framework], k=3
+        ):
+            fact()
+        both.cycle()
+
+
+def test_a_cycle_ends_at_its_looks_and_at_the_agents_it_examined() -> None:
+    by_looks, by_agents = an_allocator(looks_per_cycle_max=7), an_allocator()
+    by_agents.settings = replace(by_agents.settings, agents_examined_per_cycle_max=7)
+    for allocator in (by_looks, by_agents):
+        add_agent(allocator, "host", cpus_and_mem(1_000, 1_000))
+        add_framework(allocator, "f", ONE, 100_000)
+
+        allocator.cycle(0)
+
+    assert by_looks.counters.looks == 7
+    assert by_looks.is_cut_short
+    assert 7 <= by_agents.counters.agents_examined <= 7 + 2
+
+
+def test_who_arrives_while_a_cycle_is_cut_short_is_served_by_the_next() -> None:
+    allocator = an_allocator(looks_per_cycle_max=5)
+    add_agent(allocator, "host", (10**9, 2**50, 0, 0))
+    add_framework(allocator, "greedy", ONE, 10**7)
+    allocator.cycle(0)
+    add_framework(allocator, "honest", ONE, 1)
+
+    allocator.cycle(0)
+
+    assert allocator.last_steps()[0][0] == "honest"
+
+
+def test_a_cycle_that_an_agent_gained_in_is_not_carried_on() -> None:
+    allocator = an_allocator(looks_per_cycle_max=1)
+    add_agent(allocator, "host", HOST)
+    add_framework(allocator, "f", ONE, 4)
+    (grant,) = allocator.cycle(0)
+    was_cut_short = allocator.is_cut_short
+
+    allocator.take_back(grant.framework_id, grant.agent_id, grant.class_id, grant.unit, grant.units)
+
+    assert (was_cut_short, allocator.is_cut_short) == (True, False)
+    assert allocator.needs_cycle
