@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 ROWS_SHOWN: Final = 60
 """Of a table for people."""
 
+_WHAT_NEXT: Final = "`fairlead reproduce ID` computes one of these, `fairlead reproduce all` all of them in about an hour, with --quick in minutes"
+
 
 @click.command()
-@click.argument("ids", nargs=-1, metavar="[list|ID]...")
+@click.argument("ids", nargs=-1, metavar="[list|all|ID]...")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -36,8 +38,8 @@ def reproduce(
 ) -> int:
     """Compute the papers' figures and tables again.
 
-    Without ids, all of them; `list` names them. Each prints its rows and how they compare with what the paper prints.
-    Exits with 1 if one of them broke.
+    `list` names them and `all` computes all, which takes an hour; --quick or --out without ids means all, and the bare
+    command lists. Each prints its rows and how they compare with what the paper prints. Exits with 1 if one of them broke.
     """
     from fairlead_cli.end_signals import ended_as_by_ctrl_c
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
@@ -45,11 +47,15 @@ def reproduce(
     from fairlead_sim.reproduce import batch, catalogue
     from fairlead_sim.reproduce.experiment import RunOptions
 
-    if [word.lower() for word in ids] == ["list"]:
+    words = [word.lower() for word in ids]
+    is_bare = not (ids or quick or out)
+    if is_bare or words == ["list"]:
         _print_list(as_json=as_json)
+        if is_bare:
+            click.echo(_WHAT_NEXT, err=True)
         return 0
     try:
-        chosen = [catalogue.find(experiment_id).id for experiment_id in dict.fromkeys(ids)]
+        chosen = [catalogue.find(word).id for word in dict.fromkeys(ids if words != ["all"] else ())]
     except catalogue.UnknownExperiment as error:
         raise Invalid(str(error)) from error
     chosen = chosen or [experiment.id for experiment in catalogue.all_experiments()]

@@ -34,6 +34,26 @@ def test_list_names_all(invoke: Invoke) -> None:
     }  # fmt: skip
 
 
+def test_bare_command_lists_and_says_what_next(invoke: Invoke) -> None:
+    """Everything takes an hour: too long for somebody who only looks what there is."""
+    outcome = invoke("reproduce")
+
+    assert outcome.code == 0
+    assert outcome.out == invoke("reproduce", "list").out
+    assert "`fairlead reproduce all`" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["all"], ["ALL"], ["--quick"], ["--out", "FOLDER"]])
+def test_all_are_computed_when_that_is_said(invoke: Invoke, tmp_path: Path, words: list[str]) -> None:
+    given = [str(tmp_path) if word == "FOLDER" else word for word in words]
+
+    outcome = invoke("reproduce", *given, "--processes", "1")
+
+    assert "[1/2] drf-well: a title" in outcome.out
+    assert "[2/2] drf-badly: ValueError: nothing" in outcome.err
+
+
 def test_rows_notes_and_verdict_are_printed(invoke: Invoke) -> None:
     outcome = invoke("reproduce", "drf-well", "--quick", "--processes", "1")
 
@@ -45,7 +65,7 @@ def test_rows_notes_and_verdict_are_printed(invoke: Invoke) -> None:
 
 def test_json_of_one_is_an_object_and_of_several_an_array(invoke: Invoke) -> None:
     one = invoke("reproduce", "drf-well", "--json", "--processes", "1")
-    both = invoke("reproduce", "--json", "--processes", "1")
+    both = invoke("reproduce", "all", "--json", "--processes", "1")
 
     assert json.loads(one.out)["rows"] == [[0.123456, False]]
     assert [found["id"] for found in json.loads(both.out)] == ["drf-well", "drf-badly"]
