@@ -5,7 +5,6 @@ Every function here that reads a message checks every field it reads, by ``field
 Amounts become vectors of the given ``ResourceKinds``.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,10 +14,15 @@ from fairlead_proto.fields import (
     is_attribute,
     is_id,
     read_attributes,
+    read_command,
+    read_count,
     read_duration,
+    read_environment,
     read_id,
     read_name,
+    read_path,
     read_role,
+    read_time,
     refusal,
 )
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
@@ -35,8 +39,6 @@ from fairlead_proto.tasks import (
     TaskUsage,
 )
 from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
-
-_VARIABLE: Final = re.compile(r"[^=\0]+")
 
 _STATE_BY_NUMBER: Final = {
     number: TaskState[name.removeprefix("TASK_STATE_")]
@@ -148,11 +150,11 @@ def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> 
     environment, labels = message.environment, message.labels
     grace_period_ms, max_runtime_ms = message.kill_grace_period_ms, message.max_runtime_ms
     working_directory, name = message.working_directory, message.name
-    _check_command(field, command)
+    read_command(f"{field}.command", command)
     if len(task_id) > limits.ID_LENGTH_MAX or is_id(task_id) is None:
         read_id(f"{field}.task_id", task_id)
-    if working_directory and ("\0" in working_directory or len(working_directory) > 4096):
-        raise refusal(f"{field}.working_directory", "a path of at most 4096 bytes", working_directory)
+    if working_directory:
+        read_path(f"{field}.working_directory", working_directory)
     if grace_period_ms:
         read_duration(f"{field}.kill_grace_period_ms", grace_period_ms)
     if max_runtime_ms:
@@ -162,23 +164,12 @@ def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> 
         resources=_read_unit(field, message.resources, kinds),
         command=command,
         name=read_name(f"{field}.name", name) if name else task_id,
-        environment=_read_environment(field, environment) if environment else {},
+        environment=read_environment(f"{field}.environment", environment) if environment else {},
         working_directory=working_directory,
         kill_grace_period_ms=grace_period_ms,
         max_runtime_ms=max_runtime_ms,
         labels=read_attributes(f"{field}.labels", labels, count_max=limits.LABELS_MAX) if labels else {},
     )
-
-
-def _check_command(field: str, command: tuple[str, ...]) -> None:
-    if not command or not command[0]:
-        raise InvalidFieldError(f"{field}.command: expected at least one word, got none")
-    words = "".join(command)
-    size = len(words) if words.isascii() else len(words.encode())
-    if "\0" in words:
-        raise InvalidFieldError(f"{field}.command: expected no NUL byte")
-    if size > limits.COMMAND_BYTES_MAX:
-        raise refusal(f"{field}.command", f"at most {limits.COMMAND_BYTES_MAX} bytes", size)
 
 
 def _read_unit(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -> Vector:
@@ -187,19 +178,6 @@ def _read_unit(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -
     if kinds.custom or message.custom_milli or min(vector) < 0 or not 0 < max(vector) <= limits.QUANTITY_MAX:
         return read_demand(f"{field}.resources", message, kinds)
     return vector
-
-
-def _read_environment(field: str, message: Mapping[str, str]) -> dict[str, str]:
-    environment = dict(message)
-    if (
-        sum(len(name.encode()) + len(value.encode()) for name, value in environment.items())
-        > limits.ENVIRONMENT_BYTES_MAX
-    ):
-        raise InvalidFieldError(f"{field}.environment: expected at most {limits.ENVIRONMENT_BYTES_MAX} bytes")
-    for name, value in environment.items():
-        if _VARIABLE.fullmatch(name) is None or "\0" in value:
-            raise refusal(f"{field}.environment", "names without = or NUL, values without NUL", name)
-    return environment
 
 
 def write_task(task: TaskSpec, kinds: ResourceKinds) -> types_pb2.TaskSpec:
@@ -237,20 +215,37 @@ def read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
         read_id(f"{field}.task_id", task_id)
     state = _STATE_BY_NUMBER.get(message.state) or read_state(f"{field}.state", message.state)
     reason = _REASON_BY_NUMBER.get(message.reason) or read_reason(f"{field}.reason", message.reason)
+    agent_id, sequence, timestamp_ms = message.agent_id, message.sequence, message.timestamp_ms
+    if agent_id and (len(agent_id) > limits.ID_LENGTH_MAX or is_id(agent_id) is None):
+        read_id(f"{field}.agent_id", agent_id)
+    if sequence > limits.COUNT_MAX:
+        read_count(f"{field}.sequence", sequence)
+    if not 0 <= timestamp_ms <= limits.TIME_MS_MAX:
+        read_time(f"{field}.timestamp_ms", timestamp_ms)
     text = message.message
     return TaskStatus(
         framework_id=FrameworkId(framework_id),
         task_id=TaskId(task_id),
-        agent_id=AgentId(message.agent_id),
-        sequence=message.sequence,
+        agent_id=AgentId(agent_id),
+        sequence=sequence,
         state=state,
         reason=reason,
-        message=text[:4096] if text else "",
-        timestamp_ms=message.timestamp_ms,
-        exit_code=message.exit_code if message.HasField("exit_code") else None,
-        signal=message.signal if message.HasField("signal") else None,
+        message=text[: limits.STATUS_MESSAGE_LENGTH_MAX] if text else "",
+        timestamp_ms=timestamp_ms,
+        exit_code=_read_end(f"{field}.exit_code", message.exit_code, 0, limits.EXIT_CODE_MAX)
+        if message.HasField("exit_code")
+        else None,
+        signal=_read_end(f"{field}.signal", message.signal, 1, limits.SIGNAL_MAX)
+        if message.HasField("signal")
+        else None,
         usage=read_usage(message.usage) if message.HasField("usage") else None,
     )
+
+
+def _read_end(field: str, number: int, least: int, most: int) -> int:
+    if not least <= number <= most:
+        raise refusal(field, f"{least} to {most}", number)
+    return number
 
 
 def write_status(status: TaskStatus) -> types_pb2.TaskStatus:
@@ -280,7 +275,7 @@ def fill_status(message: types_pb2.TaskStatus, status: TaskStatus) -> None:
 
 
 def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
-    """What a task used; negative figures, which no measurement gives, become zero."""
+    """What a task used; figures that no measurement gives become the nearest that one could, 0 or 2^53."""
     figures = (
         message.cpu_time_ms,
         message.mem_bytes,
@@ -288,8 +283,8 @@ def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
         message.mem_limit_bytes,
         message.sandbox_bytes,
     )
-    if min(figures) < 0:
-        figures = tuple([max(0, figure) for figure in figures])  # type: ignore[assignment]  # still five
+    if min(figures) < 0 or max(figures) > limits.QUANTITY_MAX:
+        figures = tuple([min(max(0, figure), limits.QUANTITY_MAX) for figure in figures])  # type: ignore[assignment]  # still five
     cpu_time_ms, mem_bytes, mem_peak_bytes, mem_limit_bytes, sandbox_bytes = figures
     return TaskUsage(
         cpu_time_ms=cpu_time_ms,
@@ -325,8 +320,8 @@ def read_running_task(field: str, message: agent_pb2.RunningTask, kinds: Resourc
         role=read_role(f"{field}.role", message.role),
         spec=read_task(f"{field}.task", message.task, kinds),
         state=state,
-        sequence=message.sequence,
-        ran_ms=max(0, message.ran_ms),
+        sequence=read_count(f"{field}.sequence", message.sequence),
+        ran_ms=min(max(0, message.ran_ms), limits.TIME_MS_MAX),
     )
 
 

@@ -1,11 +1,11 @@
-"""Checks of single fields that come from outside: ids, names, roles, times, weights, attributes.
+"""Checks of single fields that come from outside: ids, names, roles, numbers, commands, environments, attributes.
 
 Each gives the value back, or raises ``InvalidFieldError`` naming the field, what was expected and what came. None knows a
 message: which fields those have is ``convert``'s business.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fairlead_proto import limits
@@ -15,6 +15,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]*")
 is_id: Final = _ID.fullmatch
 """Truthy for what ``read_id`` takes, but for its length: where tens of thousands come a second."""
 _ROLE: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*(/[a-z0-9][a-z0-9_.-]*)*")
+_VARIABLE: Final = re.compile(r"[^=\0]+")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 is_attribute: Final = _ATTRIBUTE.fullmatch
 """Truthy for the name of an attribute or a label."""
@@ -72,11 +73,70 @@ def read_duration(field: str, value: int) -> int:
     return value
 
 
+def read_time(field: str, value: int) -> int:
+    """Milliseconds since 1970, as far as dates go; 0 is no time."""
+    if not 0 <= value <= limits.TIME_MS_MAX:
+        raise refusal(field, f"0 to {limits.TIME_MS_MAX} ms since 1970", value)
+    return value
+
+
+def read_count(field: str, value: int) -> int:
+    """A sequence, version, epoch or incarnation: 0 to 2^53."""
+    if not 0 <= value <= limits.COUNT_MAX:
+        raise refusal(field, f"0 to {limits.COUNT_MAX} (2^53)", value)
+    return value
+
+
 def read_weight(field: str, value: float) -> float:
     """A finite weight within the limits; NaN is none of them."""
     if not limits.WEIGHT_MIN <= value <= limits.WEIGHT_MAX:
         raise refusal(field, f"{limits.WEIGHT_MIN:g} to {limits.WEIGHT_MAX:g}", value)
     return value
+
+
+def size_bytes(field: str, text: str) -> int:
+    """How long a text is in UTF-8, in which it travels and is handed to the kernel."""
+    if text.isascii():
+        return len(text)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        # What Python makes of bytes that are no UTF-8, as in its own environment.
+        raise refusal(field, "text that can be written in UTF-8", text[error.start : error.end]) from None
+
+
+def read_command(field: str, words: Sequence[str]) -> Sequence[str]:
+    """The words of a command: at least one, bounded, without NUL."""
+    if not words or not words[0]:
+        raise InvalidFieldError(f"{field}: expected at least one word, got none")
+    text = "".join(words)
+    size = size_bytes(field, text)
+    if "\0" in text:
+        raise InvalidFieldError(f"{field}: expected no NUL byte")
+    if size > limits.COMMAND_BYTES_MAX:
+        raise refusal(field, f"at most {limits.COMMAND_BYTES_MAX} bytes", size)
+    return words
+
+
+def read_environment(field: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables of a process: bounded in bytes, names without ``=``, nothing with NUL."""
+    size = 0
+    for name, value in variables.items():
+        size += size_bytes(field, name) + size_bytes(field, value)
+        if _VARIABLE.fullmatch(name) is None or "\0" in value:
+            raise refusal(field, "names without = or NUL, values without NUL", name)
+    if size > limits.ENVIRONMENT_BYTES_MAX:
+        raise refusal(field, f"at most {limits.ENVIRONMENT_BYTES_MAX} bytes", size)
+    return dict(variables)
+
+
+def read_path(field: str, text: str) -> str:
+    """A path, absolute or relative, which may be empty: bounded, without NUL."""
+    if "\0" in text:
+        raise refusal(field, "a path without NUL", text)
+    if (size := size_bytes(field, text)) > limits.PATH_BYTES_MAX:
+        raise refusal(field, f"a path of at most {limits.PATH_BYTES_MAX} bytes", size)
+    return text
 
 
 def read_attributes(

@@ -8,6 +8,17 @@ from typing import Final
 QUANTITY_MAX: Final = 2**53
 """Largest amount of one resource. Above it a double no longer tells neighbours apart, and JSON readers round."""
 
+COUNT_MAX: Final = 2**53
+"""Largest sequence, version, epoch or incarnation: nothing counts that far, and beyond it SQLite, signed fields and readers
+of JSON each fail in their own way."""
+
+TIME_MS_MAX: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999, after which dates cannot be written."""
+
+EXIT_CODE_MAX: Final = 255
+SIGNAL_MAX: Final = 126
+"""What the kernel can say of how a process ended."""
+
 ID_LENGTH_MAX: Final = 200
 """Ids appear in file names (255 bytes on every common file system) with a suffix or two."""
 
@@ -28,6 +39,10 @@ an ordinary one costs some microseconds, the worst that ``patterns`` lets pass s
 
 ATTRIBUTES_MAX: Final = 100
 TASKS_PER_ACCEPT_MAX: Final = 10_000
+PATH_BYTES_MAX: Final = 4096
+"""PATH_MAX of Linux."""
+
+STATUS_MESSAGE_LENGTH_MAX: Final = 4096
 COMMAND_BYTES_MAX: Final = 128 * 1024
 """One argument may have 128 KiB on Linux (MAX_ARG_STRLEN)."""
 

@@ -1,6 +1,7 @@
 """The border: every field of a message is checked, and refusals name the field, what was expected and what came."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,13 +49,13 @@ STATUSES = st.builds(
     framework_id=IDS.map(FrameworkId),
     task_id=IDS.map(TaskId),
     agent_id=st.one_of(st.just(""), IDS).map(AgentId),
-    sequence=st.integers(0, 2**40),
+    sequence=st.integers(0, limits.COUNT_MAX),
     state=st.sampled_from(TaskState),
     reason=st.sampled_from(Reason),
     message=st.text("abc ", max_size=30),
-    timestamp_ms=st.integers(0, 2**42),
-    exit_code=st.one_of(st.none(), st.integers(-128, 255)),
-    signal=st.one_of(st.none(), st.integers(1, 64)),
+    timestamp_ms=st.integers(0, limits.TIME_MS_MAX),
+    exit_code=st.one_of(st.none(), st.integers(0, limits.EXIT_CODE_MAX)),
+    signal=st.one_of(st.none(), st.integers(1, limits.SIGNAL_MAX)),
     usage=st.one_of(st.none(), USAGES),
 )
 
@@ -292,6 +293,50 @@ def test_a_status_without_a_state_is_refused() -> None:
         convert.read_status("status", message)
 
 
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"framework_id": "f\0"}, "status.framework_id: expected 1 to 200 letters"),
+        ({"task_id": ""}, "status.task_id: expected 1 to 200 letters"),
+        ({"agent_id": "a\0"}, "status.agent_id: expected 1 to 200 letters"),
+        ({"sequence": 2**53 + 1}, "status.sequence: expected 0 to 9007199254740992 (2^53), got 9007199254740993"),
+        ({"sequence": 2**63}, "status.sequence: expected 0 to"),
+        ({"state": "TASK_STATE_UNSPECIFIED"}, "status.state: expected a task state, got 0"),
+        ({"state": 99}, "status.state: expected a task state, got 99"),
+        ({"reason": 99}, "status.reason: expected a reason, got 99"),
+        ({"timestamp_ms": -1}, "status.timestamp_ms: expected 0 to 253402300799999 ms since 1970, got -1"),
+        ({"timestamp_ms": 2**63 - 1}, "status.timestamp_ms: expected 0 to"),
+        ({"exit_code": -1}, "status.exit_code: expected 0 to 255, got -1"),
+        ({"exit_code": 2**31 - 1}, "status.exit_code: expected 0 to 255"),
+        ({"signal": 0}, "status.signal: expected 1 to 126, got 0"),
+        ({"signal": -(2**31)}, "status.signal: expected 1 to 126"),
+    ],
+)  # fmt: skip
+def test_a_status_with_a_bad_field_is_refused_by_name(changes: dict[str, Any], complaint: str) -> None:
+    good: dict[str, Any] = {"framework_id": "f", "task_id": "t", "state": "TASK_STATE_RUNNING"}
+    message = types_pb2.TaskStatus(**(good | changes))
+
+    with pytest.raises(InvalidFieldError) as refusal:
+        convert.read_status("status", message)
+
+    assert str(refusal.value).startswith(complaint)
+
+
+def test_bounds_of_texts_are_in_bytes() -> None:
+    """A character may take four, and it is bytes that the kernel takes no more of."""
+    wide = "\N{GRINNING FACE}"
+    field = {
+        "environment": {"A": wide * (limits.ENVIRONMENT_BYTES_MAX // 4)},
+        "command": [wide * (limits.COMMAND_BYTES_MAX // 4), "x"],
+        "working_directory": wide * (limits.PATH_BYTES_MAX // 4) + "x",
+    }
+    for name, value in field.items():
+        with pytest.raises(
+            InvalidFieldError, match=rf"task\.{name}: expected .*at most [0-9]+ bytes, got [0-9]+"
+        ):
+            convert.read_task("task", a_task(**{name: value}), KINDS)
+
+
 def test_a_running_task_without_a_framework_is_refused() -> None:
     message = agent_pb2.RunningTask(task=a_task(), state=types_pb2.TASK_STATE_RUNNING)
 
@@ -312,6 +357,13 @@ def test_a_long_message_in_a_status_is_cut() -> None:
     )
 
     assert len(convert.read_status("status", message).message) == 4096
+
+
+def test_measurements_beyond_what_can_be_are_the_most_that_can() -> None:
+    usage = types_pb2.TaskUsage(cpu_time_ms=2**63 - 1, mem_bytes=2**53 + 1, sandbox_bytes=2**53)
+
+    most = limits.QUANTITY_MAX
+    assert convert.read_usage(usage) == TaskUsage(cpu_time_ms=most, mem_bytes=most, sandbox_bytes=most)
 
 
 def test_measurements_below_zero_are_none() -> None:
