@@ -8,12 +8,18 @@ from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import BATCH_BYTES_MAX
 from fairlead_proto import convert, fields
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.task_state import TaskState
+from fairlead_proto.tasks import RunningTask, TaskStatus
 from fairlead_proto.v1 import agent_pb2 as pb
+from fairlead_proto.v1 import types_pb2
 
 _REFUSALS: Final = {code: pb.RefusalCode.Value(f"REFUSAL_CODE_{code.value}") for code in actions.RefusalCode}
 """Enum fields take the names of their values."""
+
+_OUR_OWN: Final = frozenset({TaskState.STAGING, TaskState.UNREACHABLE, TaskState.GONE})
+"""What only a master says of a task: it was sent to its agent, which is away, or will not return."""
 
 
 def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) -> events.AgentConnected:
@@ -31,21 +37,21 @@ def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) 
         agent_id=AgentId(fields.read_id("register.agent_id", register.agent_id))
         if register.agent_id
         else None,
-        incarnation=register.incarnation,
+        incarnation=fields.read_count("register.incarnation", register.incarnation),
         boot_id=fields.read_name("register.boot_id", register.boot_id),
         hostname=fields.read_name("register.hostname", register.hostname),
         total=convert.read_resources("register.total", register.total, kinds),
         attributes=fields.read_attributes("register.attributes", register.attributes),
         tasks=tuple(
-            convert.read_running_task(f"register.tasks[{index}]", task, kinds)
+            _read_running(f"register.tasks[{index}]", task, kinds)
             for index, task in enumerate(register.tasks)
         ),
         unacknowledged=tuple(
-            convert.read_status(f"register.unacknowledged[{index}]", status)
+            _read_status(f"register.unacknowledged[{index}]", status)
             for index, status in enumerate(register.unacknowledged)
         ),
-        last_epoch=register.last_epoch,
-        agent_time_ms=register.agent_time_ms,
+        last_epoch=fields.read_count("register.last_epoch", register.last_epoch),
+        agent_time_ms=fields.read_time("register.agent_time_ms", register.agent_time_ms),
         isolation=fields.read_name("register.isolation", register.isolation),
         version=fields.read_name("register.version", register.version),
         answers_ping=register.answers_ping,
@@ -54,7 +60,7 @@ def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) 
 
 def read_statuses(session: int, message: pb.StatusReports) -> events.StatusesReported:
     """Reports of an agent."""
-    statuses = tuple([convert.read_status("statuses", status) for status in message.statuses])
+    statuses = tuple([_read_status("statuses", status) for status in message.statuses])
     return events.StatusesReported(session=session, statuses=statuses)
 
 
@@ -64,10 +70,36 @@ def read_heartbeat(session: int, message: pb.AgentHeartbeat, kinds: ResourceKind
         session=session,
         used=convert.read_resources("heartbeat.used", message.used, kinds),
         tasks=tuple(
-            ((FrameworkId(report.framework_id), TaskId(report.task_id)), convert.read_usage(report.usage))
+            (_read_key("heartbeat.tasks", report), convert.read_usage(report.usage))
             for report in message.tasks
         ),
     )
+
+
+def _read_key(field: str, report: pb.TaskUsageReport) -> TaskKey:
+    return (
+        FrameworkId(fields.read_id(f"{field}.framework_id", report.framework_id)),
+        TaskId(fields.read_id(f"{field}.task_id", report.task_id)),
+    )
+
+
+def _read_running(field: str, message: pb.RunningTask, kinds: ResourceKinds) -> RunningTask:
+    task = convert.read_running_task(field, message, kinds)
+    _check_state(field, task.state)
+    return task
+
+
+def _read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
+    status = convert.read_status(field, message)
+    _check_state(field, status.state)
+    if status.sequence == 0:
+        raise fields.refusal(f"{field}.sequence", "1 or more from an agent", 0)
+    return status
+
+
+def _check_state(field: str, state: TaskState) -> None:
+    if state in _OUR_OWN:
+        raise fields.refusal(f"{field}.state", "a state that an agent may report", state.value)
 
 
 def write_actions(

@@ -8,6 +8,7 @@ from fairlead_master.agent_service import AgentAwayError, AgentService
 from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Task
 from fairlead_master.runner import Runner
+from fairlead_proto import fields, limits
 from fairlead_proto.ids import FrameworkId, TaskId
 from fairlead_proto.v1 import agent_pb2, files_pb2_grpc
 from fairlead_proto.v1 import files_pb2 as pb
@@ -41,6 +42,7 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
             await _refuse(context, f"length: expected 0 to {READ_LENGTH_MAX}, got {request.length}")
         if not 0 <= request.wait_ms <= WAIT_MS_MAX:
             await _refuse(context, f"wait_ms: expected 0 to {WAIT_MS_MAX}, got {request.wait_ms}")
+        await _check_path(request.path, context)
         task = await self._find(request.task_id, request.framework_id, context)
         question = agent_pb2.FileRequest(
             framework_id=task.framework_id,
@@ -54,6 +56,7 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
         return pb.ReadResponse(offset=chunk.offset, data=chunk.data, size=chunk.size, complete=chunk.complete)
 
     async def List(self, request: pb.ListFilesRequest, context: Context) -> pb.ListFilesResponse:
+        await _check_path(request.path, context)
         task = await self._find(request.task_id, request.framework_id, context)
         question = agent_pb2.FileRequest(
             framework_id=task.framework_id, task_id=task.task_id, path=request.path, list=True
@@ -83,8 +86,28 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
             raise
         if chunk.code != agent_pb2.FILE_CODE_OK:
-            await context.abort(_STATUS.get(chunk.code, grpc.StatusCode.INTERNAL), chunk.detail)
+            detail = chunk.detail[: limits.STATUS_MESSAGE_LENGTH_MAX]
+            await context.abort(_STATUS.get(chunk.code, grpc.StatusCode.INTERNAL), detail)
+        if fault := _fault_in(chunk, question.length):
+            await context.abort(grpc.StatusCode.INTERNAL, f"agent {task.agent_id} answered {fault}")
         return chunk
+
+
+def _fault_in(chunk: agent_pb2.FileChunk, length: int) -> str:
+    """What no honest agent says of a file, empty if there is nothing: a reader goes on where a chunk ends."""
+    if len(chunk.data) > length:
+        return f"with {len(chunk.data)} bytes, expected at most {length}"
+    numbers = [chunk.offset, chunk.size, *(entry.size for entry in chunk.entries)]
+    if not 0 <= min(numbers) <= max(numbers) <= limits.QUANTITY_MAX:
+        return f"with an offset or a size that is not within 0 and {limits.QUANTITY_MAX}"
+    return ""
+
+
+async def _check_path(path: str, context: Context) -> None:
+    try:
+        fields.read_path("path", path)
+    except fields.InvalidFieldError as error:
+        await _refuse(context, str(error))
 
 
 async def _refuse(context: Context, detail: str) -> None:

@@ -61,7 +61,7 @@ def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> events.F
         role=fields.read_role("hello.role", hello.role),
         principal=fields.read_name("hello.principal", hello.principal),
         failover_timeout_ms=fields.read_duration("hello.failover_timeout_ms", hello.failover_timeout_ms),
-        last_epoch=hello.last_epoch,
+        last_epoch=fields.read_count("hello.last_epoch", hello.last_epoch),
         weight=fields.read_weight("hello.weight", hello.weight) if hello.weight else None,
         peer=peer,
     )
@@ -90,7 +90,7 @@ def _read_demand(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
     return events.DemandSet(
         session=session,
         request_id=call.request_id,
-        version=call.set_demand.version,
+        version=fields.read_count("set_demand.version", call.set_demand.version),
         classes=convert.read_classes("set_demand.classes", call.set_demand.classes, kinds),
         cost_bytes=cost_bytes,
     )
@@ -125,19 +125,22 @@ def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
     return events.OfferAccepted(
         session=session,
         request_id=call.request_id,
-        offer_id=OfferId(call.accept.offer_id),
+        offer_id=OfferId(fields.read_id("accept.offer_id", call.accept.offer_id)),
         tasks=tuple(tasks),
     )
 
 
 def _read_decline(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
     decline = call.decline
+    scope = _SCOPES.get(decline.scope)
+    if scope is None:
+        raise fields.refusal("decline.scope", f"one of 0 to {max(_SCOPES)}", decline.scope)
     return events.OffersDeclined(
         session=session,
         request_id=call.request_id,
-        offer_ids=tuple(map(OfferId, decline.offer_ids)),
+        offer_ids=tuple([OfferId(fields.read_id("decline.offer_ids", text)) for text in decline.offer_ids]),
         reason=decline.reason[: limits.NAME_LENGTH_MAX],
-        scope=_SCOPES[decline.scope],
+        scope=scope,
         ttl_ms=fields.read_duration("decline.ttl_ms", decline.ttl_ms),
     )
 
@@ -146,16 +149,22 @@ def _read_kill(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> e
     return events.KillAsked(
         session=session,
         request_id=call.request_id,
-        task_ids=tuple(map(TaskId, call.kill.task_ids)),
+        task_ids=tuple([TaskId(fields.read_id("kill.task_ids", text)) for text in call.kill.task_ids]),
         grace_period_ms=fields.read_duration("kill.grace_period_ms", call.kill.grace_period_ms),
     )
 
 
 def _read_acknowledge(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
-    items = tuple(
-        [(TaskId(item.task_id), item.sequence, AgentId(item.agent_id)) for item in call.acknowledge.items]
-    )
+    items = tuple([_read_acknowledged(item) for item in call.acknowledge.items])
     return events.StatusesAcknowledged(session=session, items=items)
+
+
+def _read_acknowledged(item: pb.Acknowledge.Item) -> tuple[TaskId, int, AgentId]:
+    task_id, agent_id = item.task_id, item.agent_id
+    fields.read_id("acknowledge.items.task_id", task_id)
+    if agent_id:
+        fields.read_id("acknowledge.items.agent_id", agent_id)
+    return TaskId(task_id), fields.read_count("acknowledge.items.sequence", item.sequence), AgentId(agent_id)
 
 
 def _read_reconcile(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:

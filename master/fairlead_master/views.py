@@ -14,13 +14,16 @@ from fairlead_master.allocation.hierarchy import parent_of, with_those_above
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Offer, Task
 from fairlead_proto.convert import write_constraint, write_resources, write_usage
 from fairlead_proto.ids import ClassId, FrameworkId, TaskId
-from fairlead_proto.resources import Vector, add, scale, sum_vectors
+from fairlead_proto.resources import ResourceKinds, Vector, add, scale, sum_vectors
 from fairlead_proto.tasks import DemandClass
 from fairlead_proto.v1 import operator_pb2 as pb
+from fairlead_proto.v1 import types_pb2
 
 PAGE_SIZE_DEFAULT: Final = 1_000
 PAGE_SIZE_MAX: Final = 5_000
 PENDING: Final = "PENDING"
+AMOUNT_SHOWN_MAX: Final = 2**63 - 1
+"""What a field of the schema holds. One agent has at most 2^53 of anything, so an honest cluster stays far below."""
 
 Row = TypeVar("Row")
 
@@ -48,9 +51,9 @@ def cluster(master: Master, now_ms: int) -> pb.Cluster:
         recovering=master.recovery_until_ms is not None,
         recovering_agent_ids=list(master.recovering),
         master_time_ms=now_ms,
-        total=write_resources(sum_vectors((agent.total for agent in connected), kinds.zero), kinds),
-        allocated=write_resources(_floor(held), kinds),
-        used=write_resources(used, kinds),
+        total=_shown(sum_vectors((agent.total for agent in connected), kinds.zero), kinds),
+        allocated=_shown(held, kinds),
+        used=_shown(used, kinds),
         agents=len(connected),
         frameworks=sum(framework.session is not None for framework in master.frameworks.values()),
         tasks_active=sum(len(framework.tasks) for framework in master.frameworks.values()),
@@ -61,8 +64,9 @@ def cluster(master: Master, now_ms: int) -> pb.Cluster:
     )
 
 
-def _floor(vector: Vector) -> Vector:
-    return tuple([max(0, place) for place in vector])
+def _shown(vector: Vector, kinds: ResourceKinds) -> types_pb2.Resources:
+    """A sum as a message: sums of what peers say may lie beyond what its fields hold, and one peer must not break a listing."""
+    return write_resources(tuple([min(max(0, place), AMOUNT_SHOWN_MAX) for place in vector]), kinds)
 
 
 def _offered(master: Master, agent: Agent) -> Vector:
@@ -172,8 +176,8 @@ def agent_info(master: Master, agent: Agent) -> pb.AgentInfo:
             name: value for name, value in agent.attributes.items() if name not in ("hostname", "agent_id")
         },
         total=write_resources(agent.total, kinds),
-        allocated=write_resources(_allocated(master, agent), kinds),
-        offered=write_resources(_offered(master, agent), kinds),
+        allocated=_shown(_allocated(master, agent), kinds),
+        offered=_shown(_offered(master, agent), kinds),
         tasks=len(agent.tasks),
         isolation=agent.isolation,
         clock_skew_ms=agent.clock_skew_ms,
@@ -233,10 +237,10 @@ def roles(master: Master) -> Sequence[pb.RoleInfo]:
             pending=row.pending,
             running=running.get(row.role, 0),
             frameworks=row.frameworks,
-            allocated=write_resources(_floor(row.charged), master.kinds),
+            allocated=_shown(row.charged, master.kinds),
             rank=row.rank,
-            counted=write_resources(_floor(row.counted), master.kinds),
-            used=write_resources(used[row.role], master.kinds) if row.role in used else None,
+            counted=_shown(row.counted, master.kinds),
+            used=_shown(used[row.role], master.kinds) if row.role in used else None,
             parent=row.parent or "",
         )
         for row in master.allocator.role_report()
@@ -274,7 +278,7 @@ def offer_info(master: Master, offer: Offer, now_ms: int) -> pb.OfferInfo:
         agent_id=offer.agent.agent_id,
         class_id=offer.class_id,
         units=offer.units,
-        resources=write_resources(scale(offer.unit, offer.units), master.kinds),
+        resources=_shown(scale(offer.unit, offer.units), master.kinds),
         expires_in_ms=max(0, offer.expires_ms - now_ms),
     )
 
