@@ -14,6 +14,7 @@ from fairlead_agent.core import actions, events
 from fairlead_proto import convert, fields
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.limits import STATUS_MESSAGE_LENGTH_MAX
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.tasks import RunningTask
 from fairlead_proto.v1 import agent_pb2
@@ -56,12 +57,16 @@ def read_batch(
 def _read_message(
     message: agent_pb2.MasterMessage, kind: str | None, epoch: int, kinds: ResourceKinds
 ) -> Iterator[events.Event]:
+    fields.read_count("epoch", epoch)
     match kind:
         case "launch":
             yield from _read_launch(message.launch, epoch, kinds)
         case "acknowledge":
             items = tuple(
-                ((FrameworkId(item.framework_id), TaskId(item.task_id)), item.sequence)
+                (
+                    _read_key("acknowledge", item.framework_id, item.task_id),
+                    fields.read_count("acknowledge.sequence", item.sequence),
+                )
                 for item in message.acknowledge.items
             )
             yield events.StatusesAcknowledged(epoch=epoch, items=items)
@@ -72,15 +77,21 @@ def _read_message(
             yield events.Registered(
                 epoch=epoch,
                 agent_id=AgentId(fields.read_id("registered.agent_id", message.registered.agent_id)),
-                heartbeat_interval_ms=message.registered.heartbeat_interval_ms,
+                heartbeat_interval_ms=fields.read_duration(
+                    "registered.heartbeat_interval_ms", message.registered.heartbeat_interval_ms
+                ),
             )
         case "refused":
             code = _REFUSALS.get(message.refused.code, events.RefusalCode.TOO_SLOW)
-            yield events.RegistrationRefused(epoch=epoch, code=code, detail=message.refused.detail)
+            yield events.RegistrationRefused(
+                epoch=epoch, code=code, detail=message.refused.detail[:STATUS_MESSAGE_LENGTH_MAX]
+            )
         case "ping":
             yield events.Pinged(epoch=epoch)
         case "shutdown":
-            yield events.ShutdownRequested(epoch=epoch, reason=message.shutdown.reason)
+            yield events.ShutdownRequested(
+                epoch=epoch, reason=message.shutdown.reason[:STATUS_MESSAGE_LENGTH_MAX]
+            )
         case _:
             raise InvalidFieldError(f"message: expected one that this version knows, got {kind}")
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead_proto.limits import ATTRIBUTES_MAX, COMMAND_BYTES_MAX, ENVIRONMENT_BYTES_MAX
+from fairlead_proto import fields
+from fairlead_proto.fields import size_bytes
+from fairlead_proto.limits import LABELS_MAX
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TASK_MEM_DEFAULT, Constraint, TaskUsage
 from fairlead_sdk.amounts import Amounts, Number, parse_amounts, parse_duration
@@ -68,11 +70,9 @@ class Task:
 
     def __post_init__(self) -> None:
         _check_command(self.command)
-        _check_environment(self.env)
         if self.retries < 0 or self.retry_failed < 0:
             raise ValueError(f"retries: expected 0 or more, got {min(self.retries, self.retry_failed)}")
-        if len(self.labels) > ATTRIBUTES_MAX:
-            raise ValueError(f"labels: expected at most {ATTRIBUTES_MAX}, got {len(self.labels)}")
+        _check_words(self)
         demand = parse_amounts(
             cpus=self.cpus, mem=self.mem, disk=self.disk, gpus=self.gpus, custom=self.custom
         )
@@ -87,12 +87,12 @@ class Task:
     @property
     def size_bytes(self) -> int:
         """About how large its description is in a message."""
-        words = sum(map(len, self.command)) + len(self.name) + len(self.working_directory)
-        return 64 + words + _mapping_size(self.env) + _mapping_size(self.labels)
+        words = "".join([*self.command, self.name, self.working_directory])
+        return 64 + size_bytes("task", words) + _mapping_size(self.env) + _mapping_size(self.labels)
 
 
 def _mapping_size(mapping: Mapping[str, str]) -> int:
-    return sum(len(name) + len(value) + 8 for name, value in mapping.items()) if mapping else 0
+    return sum(size_bytes("task", name + value) + 8 for name, value in mapping.items()) if mapping else 0
 
 
 def _check_command(command: Sequence[str]) -> None:
@@ -106,16 +106,21 @@ def _check_command(command: Sequence[str]) -> None:
         # Callers without a type checker pass numbers and paths here; better told now than by the master.
         if type(word) is not str or "\0" in word:
             raise ValueError(f"command: expected texts without NUL, got {word!r}")
-    if sum(map(len, command)) > COMMAND_BYTES_MAX:
-        raise ValueError(f"command: expected at most {COMMAND_BYTES_MAX} bytes, got {sum(map(len, command))}")
+    fields.read_command("command", command)
 
 
-def _check_environment(env: Mapping[str, str]) -> None:
-    for name, value in env.items():
-        if not name or "=" in name or "\0" in name + value:
-            raise ValueError(f"env: expected names without = or NUL, values without NUL, got {name!r}")
-    if _mapping_size(env) > ENVIRONMENT_BYTES_MAX:
-        raise ValueError(f"env: expected at most {ENVIRONMENT_BYTES_MAX} bytes, got {_mapping_size(env)}")
+def _check_words(task: Task) -> None:
+    """What the master would refuse, task by task, once everything else has been done."""
+    if task.env:
+        fields.read_environment("env", task.env)
+    if task.labels:
+        fields.read_attributes("labels", task.labels, count_max=LABELS_MAX)
+    if task.working_directory:
+        fields.read_path("working_directory", task.working_directory)
+    if task.name:
+        fields.read_name("name", task.name)
+    if task.task_id:
+        fields.read_id("task_id", task.task_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

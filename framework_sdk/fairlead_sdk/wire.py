@@ -8,8 +8,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fairlead_proto.convert import read_status, write_constraint
-from fairlead_proto.fields import InvalidFieldError, read_attributes, read_id
-from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.fields import (
+    InvalidFieldError,
+    read_attributes,
+    read_count,
+    read_duration,
+    read_id,
+    read_name,
+    read_role,
+    read_time,
+    refusal,
+)
+from fairlead_proto.limits import DURATION_MS_MAX, MESSAGE_BYTES_MAX, QUANTITY_MAX, UNITS_MAX
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import (
@@ -199,19 +209,22 @@ def _read_event(field: str, event: framework_pb2.FrameworkEvent) -> Received:
                 tuple(_read_offer(f"{field}.offers", offer) for offer in event.offers.offers)
             )
         case "rescind":
-            return OffersRescinded(tuple(event.rescind.offer_ids), event.rescind.reason)
+            offer_ids = tuple(
+                [read_id(f"{field}.rescind.offer_ids", text) for text in event.rescind.offer_ids]
+            )
+            return OffersRescinded(offer_ids, event.rescind.reason)
         case "reconcile_done":
             done = event.reconcile_done
-            return ReconcileDone(
-                request_id=done.request_id, recovering_agent_ids=tuple(done.recovering_agent_ids)
-            )
+            agent_ids = [read_id(f"{field}.recovering_agent_ids", text) for text in done.recovering_agent_ids]
+            return ReconcileDone(request_id=done.request_id, recovering_agent_ids=tuple(agent_ids))
         case "agent_gone":
-            return AgentGone(event.agent_gone.agent_id, event.agent_gone.reason)
+            agent_id = read_id(f"{field}.agent_gone.agent_id", event.agent_gone.agent_id)
+            return AgentGone(agent_id, event.agent_gone.reason)
         case "error":
             code = _read_enum(f"{field}.error.code", _ERROR_CODE, event.error.code)
             return SessionError(code, event.error.detail)
         case "heartbeat":
-            return Heartbeat(event.heartbeat.master_time_ms)
+            return Heartbeat(read_time(f"{field}.heartbeat.master_time_ms", event.heartbeat.master_time_ms))
         case kind:
             raise InvalidFieldError(f"{field}: expected an event this version knows, got {kind or 'none'}")
 
@@ -223,16 +236,15 @@ def _read_enum(field: str, values: dict[int, Any], number: int) -> Any:
 
 
 def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
-    if message.heartbeat_interval_ms <= 0:
-        raise InvalidFieldError(
-            f"{field}.heartbeat_interval_ms: expected above 0, got {message.heartbeat_interval_ms}"
-        )
+    interval_ms = read_duration(f"{field}.heartbeat_interval_ms", message.heartbeat_interval_ms)
+    if interval_ms == 0:
+        raise InvalidFieldError(f"{field}.heartbeat_interval_ms: expected above 0, got 0")
     return Welcome(
         framework_id=read_id(f"{field}.framework_id", message.framework_id),
-        epoch=message.epoch,
-        heartbeat_interval_ms=message.heartbeat_interval_ms,
-        failover_timeout_ms=message.failover_timeout_ms,
-        role=message.role,
+        epoch=read_count(f"{field}.epoch", message.epoch),
+        heartbeat_interval_ms=interval_ms,
+        failover_timeout_ms=read_duration(f"{field}.failover_timeout_ms", message.failover_timeout_ms),
+        role=read_role(f"{field}.role", message.role),
         custom_resources=tuple(message.custom_resources),
     )
 
@@ -242,16 +254,16 @@ def _read_result(field: str, message: framework_pb2.CallResult) -> CallResult:
         request_id=message.request_id,
         code=_read_enum(f"{field}.code", _CALL_CODE, message.code),
         detail=message.detail,
-        demand_version=message.demand_version,
-        infeasible=tuple(map(_read_infeasible, message.infeasible)),
+        demand_version=read_count(f"{field}.demand_version", message.demand_version),
+        infeasible=tuple(_read_infeasible(f"{field}.infeasible", verdict) for verdict in message.infeasible),
     )
 
 
-def _read_infeasible(message: framework_pb2.Infeasible) -> InfeasibleClass:
+def _read_infeasible(field: str, message: framework_pb2.Infeasible) -> InfeasibleClass:
     return InfeasibleClass(
         class_id=message.class_id,
         best_agent_id=message.best_agent_id,
-        missing=read_amounts(message.missing).as_dict(),
+        missing=read_amounts(f"{field}.missing", message.missing).as_dict(),
         detail=message.detail,
     )
 
@@ -271,33 +283,39 @@ def _read_accept_result(field: str, message: framework_pb2.AcceptResult) -> Acce
 
 
 def _read_offer(field: str, message: framework_pb2.Offer) -> Offer:
-    if message.units < 1 or message.lease_ms < 1:
+    units, lease_ms = message.units, message.lease_ms
+    if not 1 <= units <= UNITS_MAX or not 1 <= lease_ms <= DURATION_MS_MAX:
         raise InvalidFieldError(
-            f"{field}: expected units and lease_ms above 0, got {message.units} and {message.lease_ms}"
+            f"{field}: expected units of 1 to {UNITS_MAX} and lease_ms of 1 to {DURATION_MS_MAX}, got {units} and {lease_ms}"
         )
     agent_id = read_id(f"{field}.agent_id", message.agent_id)
     attributes = read_attributes(f"{field}.attributes", message.attributes)
-    attributes.setdefault("hostname", message.hostname)
+    hostname = read_name(f"{field}.hostname", message.hostname)
+    attributes.setdefault("hostname", hostname)
     attributes.setdefault("agent_id", agent_id)
     return Offer(
         offer_id=read_id(f"{field}.offer_id", message.offer_id),
         agent_id=agent_id,
-        hostname=message.hostname,
+        hostname=hostname,
         attributes=attributes,
-        class_id=message.class_id,
-        demand_version=message.demand_version,
-        units=message.units,
-        unit=read_amounts(message.unit),
-        lease_ms=message.lease_ms,
+        class_id=read_id(f"{field}.class_id", message.class_id),
+        demand_version=read_count(f"{field}.demand_version", message.demand_version),
+        units=units,
+        unit=read_amounts(f"{field}.unit", message.unit),
+        lease_ms=lease_ms,
     )
 
 
-def read_amounts(message: types_pb2.Resources) -> Amounts:
-    """The amount of a message. Amounts the master computed are shown and compared, never booked: no bounds here."""
-    return Amounts(
+def read_amounts(field: str, message: types_pb2.Resources) -> Amounts:
+    """The amount of a message, of whatever resources the master knows."""
+    amounts = Amounts(
         cpus_milli=message.cpus_milli,
         mem_bytes=message.mem_bytes,
         disk_bytes=message.disk_bytes,
         gpus_milli=message.gpus_milli,
         custom_milli=tuple(sorted(message.custom_milli.items())) if message.custom_milli else (),
     )
+    for name, amount in amounts.as_dict().items():
+        if not 0 <= amount <= QUANTITY_MAX:
+            raise refusal(f"{field}.{name}", f"0 to {QUANTITY_MAX} (2^53)", amount)
+    return amounts

@@ -2,13 +2,21 @@
 
 import pytest
 import structlog
+from hypothesis import given
 from structlog.testing import capture_logs
 
 from fairlead_agent.core import actions, events
-from fairlead_agent.core.events import KillOrder, KillRequested, RefusalCode, StatusesAcknowledged
+from fairlead_agent.core.events import (
+    KillOrder,
+    KillRequested,
+    RefusalCode,
+    SessionOpened,
+    StatusesAcknowledged,
+)
 from fairlead_agent.messages import (
     REGISTER_COMMAND_BYTES_MAX,
     STATUSES_PER_MESSAGE_MAX,
+    SessionAction,
     read_batch,
     write_messages,
 )
@@ -18,10 +26,47 @@ from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import RunningTask, TaskSpec
-from fairlead_proto.v1 import agent_pb2
-from tests.agent.builders import AGENT, KINDS, a_key, a_launch, a_spec, a_status
+from fairlead_proto.v1 import agent_pb2, types_pb2
+from tests.agent.builders import (
+    AGENT,
+    KINDS,
+    Driver,
+    a_key,
+    a_launch,
+    a_registration,
+    a_spec,
+    a_status,
+)
+from tests.builders.messages import any_message, spoiled
 
 LOG = structlog.get_logger()
+TASK = types_pb2.TaskSpec(
+    task_id="t1", command=["true"], resources=types_pb2.Resources(cpus_milli=100, mem_bytes=2**20)
+)
+ORDERS = agent_pb2.MasterMessages(
+    epoch=3,
+    messages=[
+        agent_pb2.MasterMessage(registered=agent_pb2.Registered(agent_id="a1", heartbeat_interval_ms=5_000)),
+        agent_pb2.MasterMessage(
+            launch=agent_pb2.Launch(tasks=[agent_pb2.LaunchTask(framework_id="f1", role="r", task=TASK)])
+        ),
+        agent_pb2.MasterMessage(
+            acknowledge=agent_pb2.AcknowledgeStatuses(
+                items=[agent_pb2.StatusAcknowledgement(framework_id="f1", task_id="t1", sequence=1)]
+            )
+        ),
+        agent_pb2.MasterMessage(
+            kill=agent_pb2.KillTasks(
+                tasks=[
+                    agent_pb2.KillTask(
+                        framework_id="f1", task_id="t1", grace_period_ms=5, reason="REASON_MAX_RUNTIME"
+                    )
+                ]
+            )
+        ),
+    ],
+)
+"""A task's life as a master orders it."""
 
 
 def read(*messages: agent_pb2.MasterMessage, epoch: int = 3) -> list[events.Event]:
@@ -40,6 +85,11 @@ def a_launch_message(*specs: TaskSpec, kinds: ResourceKinds = KINDS) -> agent_pb
 def a_kill_message(task_id: str, **fields: int) -> agent_pb2.MasterMessage:
     kill = agent_pb2.KillTask(framework_id="f1", task_id=task_id, **fields)  # type: ignore[arg-type]  # numbers
     return agent_pb2.MasterMessage(kill=agent_pb2.KillTasks(tasks=[kill]))
+
+
+def an_acknowledgement(task_id: str, sequence: int) -> agent_pb2.MasterMessage:
+    item = agent_pb2.StatusAcknowledgement(framework_id="f1", task_id=task_id, sequence=sequence)
+    return agent_pb2.MasterMessage(acknowledge=agent_pb2.AcknowledgeStatuses(items=[item]))
 
 
 def a_registration_of(*specs: TaskSpec) -> actions.SendRegistration:
@@ -118,6 +168,14 @@ def test_resource_this_agent_was_not_told_of_is_named() -> None:
             agent_pb2.MasterMessage(registered=agent_pb2.Registered(agent_id="a b")),
             "registered.agent_id: expected 1 to 200 letters",
         ),
+        (
+            agent_pb2.MasterMessage(
+                registered=agent_pb2.Registered(agent_id="a1-1", heartbeat_interval_ms=2**63 - 1)
+            ),
+            "registered.heartbeat_interval_ms: expected 0 to",
+        ),
+        (an_acknowledgement("\0", 1), "acknowledge.task_id: expected 1 to 200 letters"),
+        (an_acknowledgement("t1", 2**64 - 1), "acknowledge.sequence: expected 0 to"),
     ],
 )
 def test_unusable_message_is_logged_and_what_follows_counts(
@@ -129,6 +187,29 @@ def test_unusable_message_is_logged_and_what_follows_counts(
     assert found == [a_launch("t9", epoch=3)]
     assert [log["event"] for log in logs] == ["message.unreadable"]
     assert logs[0]["detail"].startswith(detail)
+
+
+def test_an_epoch_that_no_master_can_have_is_not_obeyed() -> None:
+    """It would be written down, and every later master be refused as older."""
+    with capture_logs() as logs:
+        assert read(a_launch_message(a_spec("t9")), epoch=2**64 - 1) == []
+
+    assert logs[0]["detail"].startswith("epoch: expected 0 to")
+
+
+@given(batch=any_message(agent_pb2.MasterMessages) | spoiled(ORDERS))
+def test_whatever_a_master_sends_is_taken_or_logged(batch: agent_pb2.MasterMessages) -> None:
+    agent = Driver()
+    agent.start()
+    agent.step(SessionOpened(), a_registration())
+    with capture_logs():
+        found, _ = read_batch(batch, KINDS, LOG)
+
+    for event in found:
+        for action in agent.step(event):
+            if isinstance(action, SessionAction):
+                for message in write_messages(action, KINDS, "1"):
+                    message.SerializeToString()
 
 
 @pytest.mark.parametrize(

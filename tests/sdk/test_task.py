@@ -101,3 +101,32 @@ def test_other_durations_are_refused(value: float | str) -> None:
 
 def test_two_tasks_are_never_the_same_work() -> None:
     assert Task(["x"]) != Task(["x"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"env": {"A": "\N{GRINNING FACE}" * 131_072}}, r"env: expected at most 524288 bytes, got 524289"),
+        ({"command": ["\N{GRINNING FACE}" * 32_768, "x"]}, r"command: expected at most 131072 bytes, got 131073"),
+        ({"working_directory": "\N{GRINNING FACE}" * 1025}, "working_directory: expected a path of at most 4096 bytes"),
+        ({"working_directory": "a\0"}, "working_directory: expected a path without NUL"),
+        ({"env": {"A": "\udc80"}}, "env: expected text that can be written in UTF-8"),
+        ({"command": ["\udc80"]}, "command: expected text that can be written in UTF-8"),
+        ({"name": "a\nb"}, "name: expected at most 256 printable characters"),
+        ({"task_id": "a/b"}, "task_id: expected 1 to 200 letters"),
+        ({"labels": {"a b": "c"}}, "labels: expected names of letters"),
+        ({"labels": {f"k{n}": "" for n in range(65)}}, "labels: expected at most 64"),
+        ({"cpus": 0, "mem": 0}, "task: expected at least one resource above zero"),
+    ],
+)  # fmt: skip
+def test_what_a_master_would_refuse_is_refused_where_it_is_written(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Task(**{"command": ["x"], **options})
+
+
+def test_the_size_of_a_task_is_in_bytes() -> None:
+    wide = Task(["\N{GRINNING FACE}" * 100], env={"A": "\N{GRINNING FACE}" * 100})
+
+    assert wide.size_bytes >= 800

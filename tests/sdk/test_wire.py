@@ -1,0 +1,92 @@
+"""What a master says is taken or refused by name; a session goes on with what it could read."""
+
+import pytest
+from hypothesis import given
+
+from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.v1 import framework_pb2, types_pb2
+from fairlead_sdk.wire import read_events
+from tests.builders.messages import any_message, spoiled
+
+AMOUNT = types_pb2.Resources(cpus_milli=100, mem_bytes=2**20)
+WELCOME = framework_pb2.Welcome(
+    framework_id="f1", epoch=1, heartbeat_interval_ms=5_000, failover_timeout_ms=5, role="default"
+)
+OFFER = framework_pb2.Offer(
+    offer_id="o1", agent_id="a1", hostname="h", attributes={"rack": "a"}, class_id="c",
+    demand_version=1, units=2, unit=AMOUNT, lease_ms=5_000,
+)  # fmt: skip
+STATUS = types_pb2.TaskStatus(
+    framework_id="f1", task_id="t1", agent_id="a1", sequence=1, state="TASK_STATE_FAILED", exit_code=1
+)
+RESULT = framework_pb2.CallResult(
+    request_id=1,
+    code="CALL_CODE_INFEASIBLE",
+    infeasible=[framework_pb2.Infeasible(class_id="c", best_agent_id="a1", missing=AMOUNT)],
+)
+ACCEPTED = framework_pb2.AcceptResult(
+    request_id=2, offer_id="o1", items=[framework_pb2.AcceptResult.Item(task_id="t", launched=True)]
+)
+EVENTS = framework_pb2.FrameworkEvents(
+    epoch=1,
+    events=[
+        framework_pb2.FrameworkEvent(welcome=WELCOME),
+        framework_pb2.FrameworkEvent(result=RESULT),
+        framework_pb2.FrameworkEvent(accept_result=ACCEPTED),
+        framework_pb2.FrameworkEvent(offers=framework_pb2.Offers(offers=[OFFER])),
+        framework_pb2.FrameworkEvent(rescind=framework_pb2.Rescind(offer_ids=["o1"], reason="r")),
+        framework_pb2.FrameworkEvent(statuses=framework_pb2.TaskStatuses(statuses=[STATUS])),
+        framework_pb2.FrameworkEvent(reconcile_done=framework_pb2.ReconcileDone(recovering_agent_ids=["a"])),
+        framework_pb2.FrameworkEvent(agent_gone=framework_pb2.AgentGone(agent_id="a1", reason="r")),
+        framework_pb2.FrameworkEvent(error=framework_pb2.Error(code="ERROR_CODE_LIMIT", detail="d")),
+        framework_pb2.FrameworkEvent(heartbeat=framework_pb2.Heartbeat(master_time_ms=5)),
+    ],
+)
+"""One of each kind."""
+
+
+@given(message=any_message(framework_pb2.FrameworkEvents) | spoiled(EVENTS))
+def test_whatever_a_master_sends_is_taken_or_refused(message: framework_pb2.FrameworkEvents) -> None:
+    try:
+        events = read_events(message)
+    except InvalidFieldError:
+        return
+    assert len(events) >= len([event for event in message.events if event.WhichOneof("event") != "statuses"])
+
+
+def a_welcome(**changes: object) -> framework_pb2.FrameworkEvent:
+    welcome = framework_pb2.Welcome()
+    welcome.CopyFrom(WELCOME)
+    welcome.MergeFrom(framework_pb2.Welcome(**changes))  # type: ignore[arg-type]  # the test names the field
+    return framework_pb2.FrameworkEvent(welcome=welcome)
+
+
+def an_offer(**changes: object) -> framework_pb2.FrameworkEvent:
+    offer = framework_pb2.Offer()
+    offer.CopyFrom(OFFER)
+    offer.MergeFrom(framework_pb2.Offer(**changes))  # type: ignore[arg-type]  # the test names the field
+    return framework_pb2.FrameworkEvent(offers=framework_pb2.Offers(offers=[offer]))
+
+
+@pytest.mark.parametrize(
+    ("event", "complaint"),
+    [
+        (a_welcome(epoch=2**63), "events[0].welcome.epoch: expected 0 to"),
+        (a_welcome(heartbeat_interval_ms=2**63 - 1), "events[0].welcome.heartbeat_interval_ms: expected 0 to"),
+        (a_welcome(failover_timeout_ms=-1), "events[0].welcome.failover_timeout_ms: expected 0 to"),
+        (a_welcome(role="\0"), "events[0].welcome.role: expected lower-case words"),
+        (an_offer(units=2**63 - 1), "events[0].offers: expected units of 1 to 10000000"),
+        (an_offer(lease_ms=2**63 - 1), "events[0].offers: expected units of 1 to"),
+        (an_offer(hostname="\x1b[2J"), "events[0].offers.hostname: expected at most 256 printable"),
+        (an_offer(unit=types_pb2.Resources(gpus_milli=-1)), "events[0].offers.unit.gpus: expected 0 to"),
+        (an_offer(demand_version=2**64 - 1), "events[0].offers.demand_version: expected 0 to"),
+        (framework_pb2.FrameworkEvent(agent_gone=framework_pb2.AgentGone()), "events[0].agent_gone.agent_id: expected 1 to"),
+    ],
+)  # fmt: skip
+def test_an_event_with_a_bad_field_is_refused_by_name(
+    event: framework_pb2.FrameworkEvent, complaint: str
+) -> None:
+    with pytest.raises(InvalidFieldError) as refusal:
+        read_events(framework_pb2.FrameworkEvents(events=[event]))
+
+    assert str(refusal.value).startswith(complaint)
