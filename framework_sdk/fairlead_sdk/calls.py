@@ -50,6 +50,8 @@ class SetDemand:
 
     version: int
     classes: tuple[Demand, ...]
+    lift_declines: bool = False
+    """Whether what was declined may be offered again at once; otherwise it stays declined where its class is as before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,15 +120,18 @@ class Driver:
         """Whether the offer can still be accepted, as far as is known here."""
         return self._client.state.is_outstanding(offer.offer_id)
 
-    def set_demand(self, classes: Iterable[Demand]) -> "Answer[None]":
+    def set_demand(self, classes: Iterable[Demand], *, lift_declines: bool = False) -> "Answer[None]":
         """Replace everything that is wanted; see ``demand_class`` and ``quanta_class``. No class, no offers.
+
+        What was declined stays declined until its time is over, where the class has the same id, unit and constraints as
+        before; with ``lift_declines`` all of it may be offered again at once.
 
         Returns:
             Done when the master took it. Raises ``Infeasible`` or ``Refused`` if it did not: then the earlier demand
             stands. Need not be awaited: a refusal nobody awaits goes to ``Scheduler.error``.
         """
         self._check()
-        request_id = self._client.state.set_demand(tuple(classes))
+        request_id = self._client.state.set_demand(tuple(classes), lift_declines=lift_declines)
         self._client.flush()
         answer: Answer[None] = Answer()
         self._demands[request_id] = answer
@@ -173,7 +176,7 @@ class Driver:
             offers: what is not wanted.
             reason: for listings.
             scope: what not to offer again for a time: this class on this agent, this class anywhere, or nothing.
-            ttl: for how long, in seconds or text; None is the master's 5 s. The next ``set_demand`` lifts it.
+            ttl: for how long, in seconds or text; None is the master's 5 s. See ``set_demand`` for how to lift it.
         """
         self._check()
         ids = [offer.offer_id for offer in offers]

@@ -115,8 +115,10 @@ class SessionState:
         """Whether the offer can still be accepted, as far as is known here."""
         return offer_id in self._offers
 
-    def set_demand(self, classes: tuple[Demand, ...]) -> int:
+    def set_demand(self, classes: tuple[Demand, ...], *, lift_declines: bool = False) -> int:
         """Replace the demand and return the request id. Of several between two writes only the last is sent.
+
+        It lifts declines if any of them does.
 
         Each is answered by a ``CallResult``, over the next stream if need be; one that was replaced before it was sent
         gets the answer of its successor.
@@ -124,7 +126,7 @@ class SessionState:
         self._demand = classes
         request_id = self._next_id()
         self._demand_ids[request_id] = None
-        self._queue_demand(request_id, classes)
+        self._queue_demand(request_id, classes, lift_declines=lift_declines)
         return request_id
 
     def accept(self, offer: Offer, launches: Sequence[Launch]) -> int:
@@ -386,12 +388,17 @@ class SessionState:
             self._queue[request_id] = call
         return request_id
 
-    def _queue_demand(self, request_id: int, classes: tuple[Demand, ...]) -> None:
+    def _queue_demand(
+        self, request_id: int, classes: tuple[Demand, ...], *, lift_declines: bool = False
+    ) -> None:
         if self._queued_demand_id is not None:
-            self._queue.pop(self._queued_demand_id, None)
+            replaced = self._queue.pop(self._queued_demand_id, None)
+            lift_declines |= isinstance(replaced, SetDemand) and replaced.lift_declines
         self._queued_demand_id = request_id
         self._version += 1
-        self._queue[request_id] = SetDemand(version=self._version, classes=classes)
+        self._queue[request_id] = SetDemand(
+            version=self._version, classes=classes, lift_declines=lift_declines
+        )
 
     def _reconcile_own(self, task_ids: tuple[str, ...]) -> None:
         for start in range(0, len(task_ids), RECONCILE_TASKS_MAX):

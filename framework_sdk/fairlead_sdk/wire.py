@@ -103,6 +103,7 @@ def _write_call(request_id: int, call: Call) -> framework_pb2.FrameworkCall:
         case SetDemand():
             message.set_demand.version = call.version
             message.set_demand.classes.extend(map(_write_demand, call.classes))
+            message.set_demand.lift_declines = call.lift_declines
         case Accept():
             message.accept.offer_id = call.offer_id
             message.accept.tasks.extend(map(write_launch, call.launches))

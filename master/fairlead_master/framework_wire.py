@@ -93,6 +93,8 @@ def _read_demand(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
         version=fields.read_count("set_demand.version", call.set_demand.version),
         classes=convert.read_classes("set_demand.classes", call.set_demand.classes, kinds),
         cost_bytes=cost_bytes,
+        # Frameworks older than the field rely on what it was before.
+        lift_declines=call.set_demand.lift_declines or not call.set_demand.HasField("lift_declines"),
     )
 
 

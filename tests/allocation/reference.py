@@ -407,11 +407,20 @@ class Reference:
                 if above and self.beside[above] == [f"{above}/."]:
                     self.beside[above] = []
 
-    def set_demand(self, framework_id: FrameworkId, classes: list[DemandClass]) -> None:
+    def set_demand(self, framework_id: FrameworkId, classes: list[DemandClass], *, lift: bool = True) -> None:
         framework = self.frameworks[framework_id]
+        same = {
+            wanted.class_id
+            for wanted in classes
+            for before in framework.classes
+            if (before.class_id, before.unit, before.constraints)
+            == (wanted.class_id, wanted.unit, wanted.constraints)
+        }
         framework.classes = classes
         framework.accepted = {}
-        framework.declined = {}
+        framework.declined = {
+            key: until for key, until in framework.declined.items() if key[0] in same and not lift
+        }
         self.note_waiting()
 
     def grant(self, step: Step) -> None:

@@ -156,8 +156,12 @@ class AllocatorHistory(RuleBasedStateMachine):
         self.allocator.set_weight(role, weight)
 
     @precondition(lambda self: self.reference.frameworks)
-    @rule(choice=index, shapes=st.lists(st.tuples(index, index, st.integers(0, 6)), max_size=3))
-    def set_demand(self, choice: int, shapes: list[tuple[int, int, int]]) -> None:
+    @rule(
+        choice=index,
+        shapes=st.lists(st.tuples(index, index, st.integers(0, 6)), max_size=3),
+        lift=st.booleans(),
+    )
+    def set_demand(self, choice: int, shapes: list[tuple[int, int, int]], lift: bool) -> None:
         classes = [
             DemandClass(
                 class_id=CLASS_IDS[place],
@@ -167,8 +171,9 @@ class AllocatorHistory(RuleBasedStateMachine):
             )
             for place, (unit, constraints, units) in enumerate(shapes)
         ]
-        self.reference.set_demand(self._framework_id(choice), classes)
-        self.allocator.set_demand(self._framework_id(choice), classes, self.reference.now_ms)
+        framework_id = self._framework_id(choice)
+        self.reference.set_demand(framework_id, classes, lift=lift)
+        self.allocator.set_demand(framework_id, classes, self.reference.now_ms, lift=lift)
 
     @precondition(lambda self: self.reference.frameworks and self.reference.agents)
     @rule(choice=index, agent=index, unit=st.sampled_from(UNITS))

@@ -1,5 +1,8 @@
 """Demands, offers, filters and bounds."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from fairlead_master.allocation.api import AllocationError, Weight
@@ -24,6 +27,7 @@ from tests.allocation.builders import (
 )
 
 ONE = cpus_and_mem(1, 1)
+TWO = cpus_and_mem(2, 2)
 HOST = cpus_and_mem(4, 4)
 
 
@@ -163,6 +167,48 @@ def test_sending_the_demand_again_lifts_the_filters() -> None:
 
     assert units_of(allocator.cycle(1)) == {"f": 1}
     assert allocator.next_deadline_ms() is None
+
+
+@pytest.mark.parametrize("agent_id", [AgentId("host"), None])
+def test_filters_of_a_class_that_stays_hold_until_they_end(agent_id: AgentId | None) -> None:
+    allocator = an_allocator()
+    add_agent(allocator, "host", HOST)
+    framework_id = add_framework(allocator, "f", ONE, 1)
+    (grant,) = allocator.cycle(0)
+    take_back(allocator, grant)
+    allocator.refuse(framework_id, TASKS, agent_id, 500)
+
+    again = DemandClass(class_id=TASKS, unit=ONE, units=2)
+    allocator.set_demand(framework_id, [again], 1, lift=False)
+
+    assert allocator.cycle(499) == []
+    assert allocator.next_deadline_ms() == 500
+    assert units_of(allocator.cycle(500)) == {"f": 2}
+    allocator.check()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"class_id": ClassId("other")},
+        {"unit": TWO},
+        {"constraints": (Constraint("rack", Operator.NOT_EXISTS),)},
+    ],
+)
+def test_filters_of_a_class_that_changed_are_over(changed: dict[str, Any]) -> None:
+    allocator = an_allocator()
+    host = add_agent(allocator, "host", HOST)
+    framework_id = add_framework(allocator, "f", ONE, 1)
+    (grant,) = allocator.cycle(0)
+    take_back(allocator, grant)
+    allocator.refuse(framework_id, TASKS, host, 10**9)
+
+    again = replace(DemandClass(class_id=TASKS, unit=ONE, units=1), **changed)
+    allocator.set_demand(framework_id, [again], 1, lift=False)
+
+    assert units_of(allocator.cycle(2)) == {"f": 1}
+    assert allocator.next_deadline_ms() is None
+    allocator.check()
 
 
 def test_refusing_what_is_not_there_any_more_is_nothing() -> None:

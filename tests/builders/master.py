@@ -209,7 +209,12 @@ class Cluster:
         return self.session, welcome.framework_id
 
     def demand(
-        self, session: int, *classes: DemandClass, version: int | None = None, cost_bytes: int = 0
+        self,
+        session: int,
+        *classes: DemandClass,
+        version: int | None = None,
+        cost_bytes: int = 0,
+        lift_declines: bool = True,
     ) -> list[Action]:
         """Set what a framework wants; the version grows by itself."""
         self.request += 1
@@ -220,6 +225,7 @@ class Cluster:
                 version=self.request if version is None else version,
                 classes=classes,
                 cost_bytes=cost_bytes,
+                lift_declines=lift_declines,
             )
         )
 

@@ -161,6 +161,20 @@ def test_a_demand_that_takes_too_much_memory_is_refused_by_name_and_bound() -> N
     assert str(refusal.value).startswith("set_demand: expected at most 33554432 bytes in memory, got ")
 
 
+@pytest.mark.parametrize(("said", "expected"), [(None, True), (True, True), (False, False)])
+def test_a_demand_that_does_not_say_lifts_what_was_declined(said: bool | None, expected: bool) -> None:
+    """Frameworks older than the field rely on it: they say their demand again to be offered everything again."""
+    demand = framework_pb2.SetDemand(version=1)
+    if said is not None:
+        demand.lift_declines = said
+    call = framework_pb2.FrameworkCall(set_demand=demand)
+
+    event = framework_wire.read_call(SESSION, call, KINDS)
+
+    assert isinstance(event, events.DemandSet)
+    assert event.lift_declines is expected
+
+
 @pytest.mark.parametrize(
     ("peer", "host"),
     [

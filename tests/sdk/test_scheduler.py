@@ -139,7 +139,7 @@ async def test_an_offer_that_is_over_is_answered_expired_without_asking() -> Non
     await asyncio.gather(run, return_exceptions=True)
 
 
-async def test_declined_room_is_not_offered_again_until_the_filter_ends_or_demand_changes() -> None:
+async def test_declined_room_is_not_offered_again_until_the_filter_ends_or_is_lifted() -> None:
     master = a_master()
     times_ms: list[int] = []
     scheduler = Recorder()
@@ -148,7 +148,8 @@ async def test_declined_room_is_not_offered_again_until_the_filter_ends_or_deman
         times_ms.append(master.clock.now_ms())
         driver.decline(offers, scope=Scope.AGENT, ttl="3s")
         if len(times_ms) == 2:
-            scheduler.ask(driver)
+            wanted = demand_class("c", 1, cpus=1, mem="64MiB")
+            driver.set_demand([wanted], lift_declines=True)
 
     scheduler.on_offers = decline
     run = begin(run_scheduler(scheduler, master=master))

@@ -134,6 +134,17 @@ def test_only_the_last_of_several_demands_is_sent_and_answers_all() -> None:
     ]
 
 
+def test_of_several_demands_one_that_lifts_declines_is_enough() -> None:
+    session = an_open_session()
+    session.set_demand((DEMAND,), lift_declines=True)
+    session.set_demand(())
+    assert sent(session) == [SetDemand(version=2, classes=(), lift_declines=True)]
+
+    session.set_demand((DEMAND,))
+
+    assert sent(session) == [SetDemand(version=3, classes=(DEMAND,), lift_declines=False)]
+
+
 def test_acknowledgements_are_cumulative_and_share_one_call() -> None:
     session = an_open_session()
     for received in (a_status(sequence=1), a_status(sequence=2), a_status("t2")):

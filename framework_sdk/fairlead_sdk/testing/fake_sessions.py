@@ -56,6 +56,8 @@ class FakeFramework:
     offers: dict[str, FakeOffer] = field(default_factory=dict)
     refused_until_ms: dict[tuple[str, str], int] = field(default_factory=dict)
     """(class id, agent id or empty for all) to when it may be offered again."""
+    left_alone_until_ms: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The same where nothing was asked for: until the next demand at the latest."""
 
 
 class FakeSessions:
@@ -90,6 +92,8 @@ class FakeSessions:
         framework.version = 0
         framework.classes = {}
         framework.wanted = {}
+        framework.refused_until_ms = {}
+        framework.left_alone_until_ms = {}
         for offer in list(framework.offers.values()):
             self._take_back(framework, offer)
 
@@ -122,9 +126,16 @@ class FakeSessions:
             self.tell(framework, answer)
             return
         framework.version = message.version
-        framework.classes = {demand.class_id: demand for demand in classes}
+        before, framework.classes = framework.classes, {demand.class_id: demand for demand in classes}
         framework.wanted = {demand.class_id: demand.units for demand in classes}
-        framework.refused_until_ms = {}
+        framework.left_alone_until_ms = {}
+        if message.lift_declines or not message.HasField("lift_declines"):
+            framework.refused_until_ms = {}
+        framework.refused_until_ms = {
+            (class_id, agent_id): until_ms
+            for (class_id, agent_id), until_ms in framework.refused_until_ms.items()
+            if _is_same(before.get(class_id), framework.classes.get(class_id))
+        }
         self.tell(framework, fake_wire.result(request_id, version=framework.version))
 
     def _infeasible(self, demand: DemandClass) -> framework_pb2.Infeasible | None:
@@ -205,11 +216,12 @@ class FakeSessions:
             offer = framework.offers.get(offer_id)
             if offer is None:
                 continue
-            ttl_ms = message.ttl_ms or DECLINE_TTL_MS
-            if message.scope == scope.SCOPE_NOTHING:
-                ttl_ms = REPEAT_OFFER_MS
             agent_id = "" if message.scope == scope.SCOPE_CLASS else offer.agent.agent_id
-            framework.refused_until_ms[offer.demand.class_id, agent_id] = self._now_ms() + ttl_ms
+            pairing = (offer.demand.class_id, agent_id)
+            if message.scope == scope.SCOPE_NOTHING:
+                framework.left_alone_until_ms[pairing] = self._now_ms() + REPEAT_OFFER_MS
+            else:
+                framework.refused_until_ms[pairing] = self._now_ms() + (message.ttl_ms or DECLINE_TTL_MS)
             self._take_back(framework, offer)
         self.tell(framework, fake_wire.result(request_id))
 
@@ -300,7 +312,8 @@ class FakeSessions:
         if units <= 0:
             return None
         refused_until_ms = max(
-            framework.refused_until_ms.get((demand.class_id, agent_id), 0)
+            refused.get((demand.class_id, agent_id), 0)
+            for refused in (framework.refused_until_ms, framework.left_alone_until_ms)
             for agent_id in ("", agent.agent_id)
         )
         if refused_until_ms > now_ms:
@@ -372,6 +385,13 @@ class Refusal(Exception):
         super().__init__(detail)
         self.code = code
         self.detail = detail
+
+
+def _is_same(before: DemandClass | None, now: DemandClass | None) -> bool:
+    """Whether what was declined of a class is still about the same thing."""
+    if before is None or now is None:
+        return False
+    return (before.unit, before.constraints) == (now.unit, now.constraints)
 
 
 def _meets(agent: FakeAgent, demand: DemandClass) -> bool:

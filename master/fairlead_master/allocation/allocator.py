@@ -141,16 +141,23 @@ class Allocator:
         self._hierarchy.set_weight(role, weight)
         self._facts_changed()
 
-    def set_demand(self, framework_id: FrameworkId, classes: Sequence[DemandClass], now_ms: int) -> None:  # noqa: ARG002 - part of the contract
+    def set_demand(
+        self,
+        framework_id: FrameworkId,
+        classes: Sequence[DemandClass],
+        now_ms: int,  # noqa: ARG002 - part of the contract
+        *,
+        lift: bool = True,
+    ) -> None:
         """What the framework wants from now on, all of it, in its order of preference.
 
         ``units`` of a class are wanted beyond every accept so far, so units of it now in offers are part of them. Filters
-        of the framework end.
+        of the framework end; without ``lift`` only those of classes that are not as they were.
         """
         framework = self._hierarchy.frameworks[framework_id]
-        self._demands.replace(framework, classes)
+        self._demands.replace(framework, classes, lift=lift)
         if classes:
-            self._hierarchy.set_declared(framework, is_declared=all(wanted.is_declared for wanted in classes))
+            self._hierarchy.set_declared(framework, is_declared=all(each.is_declared for each in classes))
         self._facts_changed()
 
     def charge(self, framework_id: FrameworkId, agent_id: AgentId, vector: Vector) -> None:
@@ -215,8 +222,7 @@ class Allocator:
         A class or agent that is not known any more is nothing to refuse. A later end replaces an earlier one.
         """
         framework = self._hierarchy.frameworks[framework_id]
-        demand = framework.demands.get(class_id)
-        if demand is None:
+        if (demand := framework.demands.get(class_id)) is None:
             return
         if agent_id is None:
             self._demands.refuse_everywhere(framework, demand, until_ms)
@@ -456,8 +462,8 @@ class Allocator:
             self._reservations.cancel(role, self._search)
             self._search.take(demand.shape, agent.index)
             self._demands.granted(framework, demand)
-            before, after = self._hierarchy.serve(framework, demand.shape.unit)
-            self._steps.append((framework, demand, agent.index, before, after))
+            keys = self._hierarchy.serve(framework, demand.shape.unit)
+            self._steps.append((framework, demand, agent.index, *keys))
 
     def _book(self, now_ms: int) -> list[Grant]:
         rows = merge(self._steps, self.settings.units_per_grant_max)

@@ -43,21 +43,33 @@ class DemandBoard:
                     search.want(demand.shape)
             self._refresh(framework)
 
-    def replace(self, framework: Framework, classes: Sequence[DemandClass]) -> None:
-        """The framework wants ``classes`` from now on, in this order of preference, and its filters end."""
+    def replace(self, framework: Framework, classes: Sequence[DemandClass], *, lift: bool = True) -> None:
+        """The framework wants ``classes`` from now on, in this order of preference.
+
+        Its filters end; without ``lift`` those of a class with the same id, unit and constraints stay.
+        """
         demands: dict[ClassId, Demand] = {}
         for wanted in classes:
             assert wanted.class_id not in demands, f"{framework.framework_id} names {wanted.class_id} twice"
+            before = framework.demands.get(wanted.class_id)
+            is_same = before is not None and before.shape.key == (wanted.unit, wanted.constraints)
+            if before is not None and is_same and not lift:
+                # All of it stays, its shape too, which may be its own and would have to look at every agent again.
+                demands[wanted.class_id] = before
+                continue
             # New shapes are taken before old ones are dropped, so that a shape that stays keeps what it knows.
             shape = self._search.acquire(wanted.unit, wanted.constraints)
             demands[wanted.class_id] = demand = Demand(framework.framework_id, wanted.class_id, shape)
-            before = framework.demands.get(wanted.class_id)
-            if before is not None and before.shape.key == shape.key:
+            if before is not None and is_same:
                 demand.is_untouched = before.is_untouched
-        for demand in framework.demands.values():
+        gone = [
+            demand for class_id, demand in framework.demands.items() if demands.get(class_id) is not demand
+        ]
+        for demand in gone:
             self._retire(framework, demand)
+            for agent_id in demand.declined:
+                del framework.filters[demand.class_id, agent_id]
         framework.demands = demands
-        framework.filters.clear()
         for wanted in classes:
             self._set_target(framework, demands[wanted.class_id], wanted.units)
         self._refresh(framework)

@@ -162,7 +162,7 @@ def _is_declined_everywhere(demand: Demand) -> Diagnosis | None:
         sentence="its framework declined offers for it on every agent for a time",
         evidence={"declined_until_ms": str(demand.declined_everywhere_until_ms)},
         next_steps=(
-            "the framework sends its demand again, which ends its filters",
+            "the framework sends its demand again and lifts what it declined",
             "wait for the filter to end",
         ),
     )
@@ -191,7 +191,7 @@ def _fits_somewhere(scene: Scene, demand: Demand) -> Diagnosis | None:
         sentence=f"it fits on {_counted(len(with_room), 'agent')}, where its framework declined it for a time",
         evidence={"agents_declined": names, "filters": str(len(demand.declined))},
         next_steps=(
-            "the framework sends its demand again, which ends its filters",
+            "the framework sends its demand again and lifts what it declined",
             "wait for the filters to end",
         ),
     )

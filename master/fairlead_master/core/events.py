@@ -59,6 +59,8 @@ class DemandSet:
     classes: tuple[DemandClass, ...]
     cost_bytes: int = 0
     """What it takes in memory, estimated from its message."""
+    lift_declines: bool = True
+    """Whether what was declined may be offered again at once; a framework that does not say expects it."""
 
 
 @dataclass(frozen=True, slots=True)

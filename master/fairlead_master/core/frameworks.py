@@ -238,7 +238,7 @@ def demand_set(master: Master, event: DemandSet, now_ms: int) -> None:
             framework.demand_version = event.version
             framework.demand = {demand.class_id: demand for demand in classes}
             framework.demand_since_ms = now_ms
-            master.allocator.set_demand(framework.framework_id, classes, now_ms)
+            master.allocator.set_demand(framework.framework_id, classes, now_ms, lift=event.lift_declines)
             master.note("framework", framework.framework_id, "demand")
     master.out.append(
         AnswerCall(

@@ -64,7 +64,7 @@ class CoreSettings:
     """Default of a decline without a time: what Mesos's frameworks found usable."""
     rejected_pause_ms: int = 1_000
     """How long a class is not offered after an accept of which something was rejected: the same offer would get the
-    same answer, hundreds of times a second. The next SetDemand ends it."""
+    same answer, hundreds of times a second. It ends early as a decline does, by a SetDemand that lifts them."""
     unanswered_pause_max_ms: int = 300_000
     """Offers nobody answers twice in a row pause their class for their lease, then for twice that, up to this."""
     staging_timeout_ms: int = 30_000

@@ -107,12 +107,14 @@ class Hello(_message.Message):
     def __init__(self, framework_id: _Optional[str] = ..., name: _Optional[str] = ..., role: _Optional[str] = ..., failover_timeout_ms: _Optional[int] = ..., principal: _Optional[str] = ..., last_epoch: _Optional[int] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class SetDemand(_message.Message):
-    __slots__ = ("version", "classes")
+    __slots__ = ("version", "classes", "lift_declines")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CLASSES_FIELD_NUMBER: _ClassVar[int]
+    LIFT_DECLINES_FIELD_NUMBER: _ClassVar[int]
     version: int
     classes: _containers.RepeatedCompositeFieldContainer[DemandClass]
-    def __init__(self, version: _Optional[int] = ..., classes: _Optional[_Iterable[_Union[DemandClass, _Mapping]]] = ...) -> None: ...
+    lift_declines: bool
+    def __init__(self, version: _Optional[int] = ..., classes: _Optional[_Iterable[_Union[DemandClass, _Mapping]]] = ..., lift_declines: bool = ...) -> None: ...
 
 class DemandClass(_message.Message):
     __slots__ = ("class_id", "unit", "units", "constraints", "waiting_task_ids")
