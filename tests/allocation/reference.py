@@ -2,9 +2,10 @@
 
 It does not choose by itself but says what a unit's choice must be, given what happened before; a test walks through the
 steps of the real allocator and compares each. It knows no reservations: tests that compare keep them out of reach.
+
+Keys are fractions, of weights as fractions (``Weight.ratio``), so that equal ones are equal.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -138,44 +139,39 @@ class Reference:
         )
         return max(0, self.target(framework, wanted) - offered)
 
-    def key(self, name: str) -> float:
+    def key(self, name: str) -> Fraction:
         """Of a framework, a role, or ``eng/.``, among those it is ranked with."""
         members, weight = self.members(name), self.weight(name)
         if self.settings.policy == "fifo":
-            return float(self.frameworks[members[0]].began if name in members else self.began.get(name, 0))
+            return Fraction(self.frameworks[members[0]].began if name in members else self.began.get(name, 0))
         if self.slots is not None:
-            return self.units(members) / weight.default
+            return self.units(members) / Fraction(*weight.ratio_of_all)
         if self.settings.policy == "max-min:mem":
             used, total = self.charged(members)[1], self.counted_capacity[1]
             if used and total:
-                return used / (total * weight.of(1))
-            return -1 / (1 + self.units(members) / weight.default)
+                return used / (total * Fraction(*weight.ratio(1)))
+            return -1 / (1 + self.units(members) / Fraction(*weight.ratio_of_all))
         return self.key_of(self.counted(name), weight)
 
-    def key_of(self, counted: Vector, weight: Weight) -> float:
+    def key_of(self, counted: Vector, weight: Weight) -> Fraction:
         """Of an account that counts for so much, in amounts and at last units, under policies that look at nothing else."""
         if self.settings.policy == "asset":
-            return float(sum(self.exact_shares(counted[:-1], weight)))
+            return sum(self.shares_of(counted[:-1], weight), Fraction(0))
         return self.level(counted, weight)
 
-    def level(self, tally: Vector, weight: Weight) -> float:
+    def level(self, tally: Vector, weight: Weight) -> Fraction:
         """At which an account stands that holds so much."""
         if self.settings.policy == "max-min":
-            return tally[-1] / weight.default
-        return self.dominant_share(tally[:-1], weight)
+            return tally[-1] / Fraction(*weight.ratio_of_all)
+        return max(self.shares_of(tally[:-1], weight), default=Fraction(0))
 
-    def dominant_share(self, counted: Vector, weight: Weight) -> float:
-        shares = [
-            used / (total * weight.of(place))
+    def shares_of(self, counted: Vector, weight: Weight) -> list[Fraction]:
+        """For its weight, of each resource there is."""
+        return [
+            used / (total * Fraction(*weight.ratio(place)))
             for place, (used, total) in enumerate(zip(counted, self.counted_capacity, strict=True))
             if total > 0
         ]
-        return max(shares, default=0.0)
-
-    def exact_shares(self, charged: Vector, weight: Weight) -> Iterator[Fraction]:
-        for place, (used, total) in enumerate(zip(charged, self.counted_capacity, strict=True)):
-            if total > 0:
-                yield Fraction(used, total) / Fraction(weight.of(place))
 
     # The tree: every level computed from nothing whenever it is asked.
 
@@ -244,10 +240,9 @@ class Reference:
         parts = self.parts(name)
         claimed = self.dominant(self.as_counted(unit[0].framework_id, unit[1].unit))
         reached = min(Fraction(held[place], parts[place] or 1) for place in claimed)
-        if reached < Fraction(least) / 2**20:
-            return tuple(
-                min(have, round(least * part / 2**20)) for have, part in zip(held, parts, strict=True)
-            )
+        if reached < least / 2**20:
+            nearest = [int(least * part / 2**20 + Fraction(1, 2)) for part in parts]
+            return tuple(map(min, held, nearest))
         return tuple(min(have, int(reached * part)) for have, part in zip(held, parts, strict=True))
 
     def parts(self, name: str) -> Vector:

@@ -32,7 +32,10 @@ CONSTRAINTS: list[tuple[Constraint, ...]] = [
     (Constraint("rack", Operator.NOT_EQUALS, ("a",)), Constraint("ssd", Operator.EXISTS)),
 ]
 ATTRIBUTES: list[dict[str, str]] = [{"rack": "a"}, {"rack": "b", "ssd": "1"}, {}]
-WEIGHTS = [Weight(), Weight(2.0), Weight(0.5), Weight(1.0, {0: 4.0}), Weight(3.0, {1: 0.5})]
+WEIGHTS = [
+    *(Weight(), Weight(2.0), Weight(0.5), Weight(0.3), Weight(0.2), Weight(1 / 3)),
+    *(Weight(1.0, {0: 4.0}), Weight(3.0, {1: 0.5}), Weight(0.7, {1: 0.35})),
+]
 POLICIES = ["drf", "asset", "max-min", "max-min:mem", "slots:1", "slots:3", "fifo"]
 ROLES = [Role(name) for name in ("r1", "r2", "r3", "r1/a", "r1/b", "r2/c", "r1/a/x", "r1/a/y")]
 CLASS_IDS = [ClassId("x"), ClassId("y"), ClassId("z")]
@@ -300,7 +303,7 @@ class AllocatorHistory(RuleBasedStateMachine):
             if self.settings.policy != "fifo" and (
                 len(members) == 1 or self.settings.policy not in BALANCING
             ):
-                assert row.key == reference.key(row.role)
+                assert row.key == float(reference.key(row.role))
 
 
 class NarrowWindowHistory(AllocatorHistory):

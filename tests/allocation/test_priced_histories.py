@@ -5,6 +5,7 @@ from the facts alone that supply meets demand at them (paper 000, equations (3) 
 key, and with them the order of every unit served, from these prices.
 """
 
+from fractions import Fraction
 from math import inf
 
 from hypothesis import settings as hypothesis_settings
@@ -48,10 +49,12 @@ class PricedReference(WishingReference):
         cost = sum(a * price for a, price in zip(row, self.prices, strict=True))
         return float(size * max(cost, least * sum(row)) ** (1 / self.alpha))
 
-    def key(self, name: str) -> float:
+    def key(self, name: str) -> Fraction:
         least = FLOOR * (sum(self.prices) or 1.0)
         members = self.members(name)
-        return self.factor(self.charged(members), self.units(members), least) / self.weight(name).default
+        return Fraction(
+            self.factor(self.charged(members), self.units(members), least) / self.weight(name).default
+        )
 
     def order(self, name: str = "") -> list[ReferenceFramework]:
         """Frameworks that want something, in the order in which they are served."""

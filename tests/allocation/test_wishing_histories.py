@@ -14,6 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
+from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.settings import DEMANDS
 from fairlead_master.solvers.bottleneck_groups import GOALS, Group, levels
 from fairlead_proto.resources import Vector, add, scale, sum_vectors
@@ -75,18 +76,18 @@ class WishingReference(Reference):
         shares = self.shares(vector)
         return shares.index(max(shares)) if any(shares) else None
 
-    def key(self, name: str) -> float:
+    def key(self, name: str) -> Fraction:
         wish, charged, weight = self.wish(name).vector, self.charged(self.members(name)), self.weight(name)
         place = self.bottleneck(wish)
         if self.settings.policy == "utilization":
-            shares = self.shares(wish)
-            density = round(sum(shares) / max(shares), 6) if any(shares) else 0.0
-            share = max(self.shares(charged)) / weight.default
-            return 1e-6 * share / (1 + share) - density
+            shares = self.shares_of(wish, Weight())
+            density = round(float(sum(shares) / max(shares)), 6) if any(shares) else 0.0
+            share = max(self.shares_of(charged, Weight(weight.default)), default=Fraction(0))
+            return Fraction(1e-6 * float(share / (1 + share)) - density)
         if place is None:
-            return 0.0
-        level = charged[place] / (self.counted_capacity[place] * weight.default)
-        return level / self.heights([self.wish(rival) for rival in self.rivals(name)])[place]
+            return Fraction(0)
+        level = charged[place] / (self.counted_capacity[place] * Fraction(*weight.ratio_of_all))
+        return Fraction(float(level) / self.heights([self.wish(rival) for rival in self.rivals(name)])[place])
 
     def heights(self, rivals: list[Wish]) -> dict[int, float]:
         groups: dict[int, list[Wish]] = defaultdict(list)

@@ -10,7 +10,7 @@ from operator import mul
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import Balance, Tally
 from fairlead_master.allocation.measured import FINENESS, Factors, UseEstimate
-from fairlead_master.allocation.policies.drf import Divisors
+from fairlead_master.allocation.policies.divisors import UNDIVIDED, Divisors
 from fairlead_master.allocation.shape import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector, add, scale
@@ -141,7 +141,7 @@ class Level:
     """Ranks the members; None while they are one framework, which needs no ranking."""
     balance: Balance | None = None
     """What the level counts for above; None if that is all its members hold."""
-    by: Divisors = ()
+    by: Divisors = UNDIVIDED
     """By what its tallies are divided. Kept only while the policy balances."""
     awake_count: int = 0
     """Of the members, those that take part. The level takes part above while there is one."""

@@ -27,7 +27,8 @@ other takes the cluster. By resource, a newcomer weighs what it adds. ADR 0014 h
 Where keys count units (``max-min``) the level of a member is its units over its weight, and everything else the same. So all
 of this is kept as tallies: amounts by place in the vector, and the number of units behind them.
 
-Integers throughout, so that the order of changes leaves no trace: parts are kept in 2^-20 of a resource's unit.
+Integers throughout, so that the order of changes leaves no trace and equal levels are equal: parts are kept in 2^-20 of a
+resource's unit.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ from math import inf
 from typing import Final
 
 from fairlead_master.allocation.api import Weight
-from fairlead_master.allocation.policies.drf import Divisors, divisors, dominant_share
+from fairlead_master.allocation.policies.divisors import Divisors, divisors, level_of
 from fairlead_proto.resources import Vector, add, subtract
 
 PART_SCALE: Final = 2**20
@@ -46,6 +47,9 @@ Tally = Vector
 
 Places = tuple[int, ...]
 """Places in the vector, ascending."""
+
+Quotient = tuple[int, int]
+"""A level as numerator and denominator."""
 
 
 class Balance:
@@ -73,7 +77,7 @@ class Balance:
             self._part_of[member] = part
             self.parts = add(self.parts, part)
 
-    def recount(self, pinned: Places | None, least: float) -> Tally:
+    def recount(self, pinned: Places | None, least: Quotient) -> Tally:
         """Compute ``counted`` again, for a unit of these dominant resources; gives by how much it changed.
 
         ``least`` is the level of the member that would get it.
@@ -90,8 +94,10 @@ class Balance:
 def tally_divisors(capacity: Vector, weight: Weight, *, counts_units: bool) -> Divisors:
     """By what the numbers of a tally are divided: the largest quotient is the level of an account that holds it."""
     if counts_units:
-        return (*[inf] * len(capacity), weight.default)
-    return (*divisors(capacity, weight), inf)
+        units, grains = weight.ratio_of_all
+        return Divisors((*[inf] * len(capacity), units), grains)
+    by, grains = divisors(capacity, weight)
+    return Divisors((*by, inf), grains)
 
 
 def part_of(held: Tally, by: Divisors) -> Tally:
@@ -99,13 +105,14 @@ def part_of(held: Tally, by: Divisors) -> Tally:
 
     ``by`` is what ``tally_divisors`` gives for its weight.
     """
-    key = dominant_share(held, by)
-    if key <= 0:
+    over, under = level_of(held, by)
+    if not over:
         return (0,) * len(held)
-    return tuple([int(amount * PART_SCALE / key) for amount in held])
+    under *= PART_SCALE
+    return tuple([amount * under // over for amount in held])
 
 
-def level_off(held: Tally, parts: Tally, claimed: Sequence[int], least: float) -> Tally:
+def level_off(held: Tally, parts: Tally, claimed: Sequence[int], least: Quotient) -> Tally:
     """What a group counts for; all that it holds if nothing is claimed. See the module's docstring."""
     over, under = -1, 0
     for place in claimed:
@@ -115,9 +122,14 @@ def level_off(held: Tally, parts: Tally, claimed: Sequence[int], least: float) -
             over, under = have, part
     if over < 0:
         return held
-    if over * PART_SCALE < least * under:
+    least_over, least_under = least[0], least[1] * PART_SCALE
+    if over * least_under < least_over * under:
+        # To the nearest, since parts are rounded down.
         return tuple(
-            [min(have, round(least * part / PART_SCALE)) for have, part in zip(held, parts, strict=True)]
+            [
+                min(have, (2 * least_over * part + least_under) // (2 * least_under))
+                for have, part in zip(held, parts, strict=True)
+            ]
         )
     return tuple([min(have, over * part // under) for have, part in zip(held, parts, strict=True)])
 

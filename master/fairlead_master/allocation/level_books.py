@@ -19,7 +19,7 @@ from fairlead_master.allocation.balance import (
 from fairlead_master.allocation.level_paths import is_ranked, policy_of
 from fairlead_master.allocation.level_wishes import wish_of
 from fairlead_master.allocation.policies import names
-from fairlead_master.allocation.policies.drf import Divisors, dominant_share
+from fairlead_master.allocation.policies.divisors import Divisors, level_of
 from fairlead_proto.resources import ResourceKinds, Vector, sum_vectors
 
 EQUAL: Final = Weight()
@@ -136,7 +136,7 @@ class LevelBooks:
         if len(level.members) == 1:
             return balance.set_counted(counted_by(member))
         by = member.by if isinstance(member, Level) else self.equal_by
-        return balance.recount(pinned, dominant_share(counted_by(member), by))
+        return balance.recount(pinned, level_of(counted_by(member), by))
 
     def check(self, level: Level, kept: Policy) -> None:
         """Raise AssertionError unless keys and balance are those of a level made afresh."""

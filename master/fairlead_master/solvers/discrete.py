@@ -13,10 +13,9 @@ from math import gcd, inf, lcm
 from typing import Final
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationError, AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationError, AllocationSettings, Weight, exact
 from fairlead_master.allocation.policies import names
 from fairlead_master.solvers.problem import Nodes, Problem, Solution, SolverError, User
-from fairlead_master.solvers.rises import exact
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.tasks import DemandClass

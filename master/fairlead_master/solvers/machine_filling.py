@@ -19,9 +19,10 @@ from fractions import Fraction
 from math import inf
 from typing import Final
 
+from fairlead_master.allocation.api import exact
 from fairlead_master.solvers.linear_program import LinearSolution, maximise
 from fairlead_master.solvers.problem import Problem, SolverError
-from fairlead_master.solvers.rises import Number, Tier, exact
+from fairlead_master.solvers.rises import Number, Tier
 
 VARIABLES_MAX: Final = 400
 """Users times kinds of machines. Each program costs that many columns times about as many pivots, and there may be as many

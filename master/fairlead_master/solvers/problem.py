@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from fairlead_master.allocation.api import exact
+
 _PROPORTION: Final = 1e-9
 """Relative: resources of machines stand in one proportion if they do so but for this, which rounding may amount to."""
 
@@ -31,7 +33,9 @@ class User:
     @property
     def weight(self) -> float:
         """The entitlement for policies that know only one number a user: the mean of ``weights``."""
-        return sum(self.weights) / len(self.weights)
+        if len(set(self.weights)) == 1:
+            return self.weights[0]
+        return float(sum(map(exact, self.weights)) / len(self.weights))
 
 
 @dataclass(frozen=True, slots=True)

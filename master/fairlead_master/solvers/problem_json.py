@@ -22,8 +22,8 @@ from fractions import Fraction
 from math import inf, isclose, isfinite
 from typing import Any, Final
 
+from fairlead_master.allocation.api import exact
 from fairlead_master.solvers.problem import Amounts, Nodes, Problem, SolverError, User
-from fairlead_master.solvers.rises import exact
 from fairlead_proto.limits import WEIGHT_MAX, WEIGHT_MIN
 
 BYTES_MAX: Final = 16 * 2**20

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
+from fairlead_master.allocation.api import exact
 from fairlead_master.solvers.problem import Problem, SolverError
 
 Number = float | Fraction
@@ -33,11 +34,6 @@ take milliseconds, a thousand would take minutes."""
 
 _CLOSE: Final = 1e-12
 """In floats, resources that run out within this fraction of the level run out together."""
-
-
-def exact(amount: float) -> Fraction:
-    """The decimal number that was written: a tenth for 0.1, and not the binary float next to it."""
-    return Fraction(repr(float(amount)))
 
 
 def converter(problem: Problem) -> Callable[[float], Number]:

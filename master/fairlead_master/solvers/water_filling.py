@@ -14,8 +14,9 @@ from fractions import Fraction
 from math import fsum, inf
 from typing import Final
 
+from fairlead_master.allocation.api import exact
 from fairlead_master.solvers.problem import User
-from fairlead_master.solvers.rises import Number, Tier, exact
+from fairlead_master.solvers.rises import Number, Tier
 
 _CLOSE: Final = 1e-12
 """In floats, resources that run out within this fraction of the level run out together."""

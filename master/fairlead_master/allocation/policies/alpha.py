@@ -24,7 +24,8 @@ its own weights: a market of a level's own would be about capacity that others h
 Resources of zero capacity are skipped; constraints, and whether a unit fits on any agent, are not looked at. A resource
 that is not scarce has price 0; keys count a price of at least 1e-9 of all prices for it, so that those who
 need only such resources are told apart by what they hold. Equal keys go to the account that was added earlier; keys that
-would be equal at exact prices may differ by the tolerance of the prices (``multipliers.tracker``).
+would be equal at exact prices may differ by the tolerance of the prices (``multipliers.tracker``), but not between accounts
+that hold multiples of one direction: multiples / weight is one division of whole numbers (``divisors``).
 
 **What it costs.** Grants and completions do not move the prices as long as wishes keep their proportions and nobody becomes
 sated, and then cost no look at them. An account whose holdings are a multiple of its direction has key (factor of the direction) x (multiples /
@@ -162,7 +163,8 @@ class AlphaFairness(Policy):
     def set_weight(self, account: str, weight: Weight) -> None:
         """The account's weight from now on."""
         state = self._accounts[account]
-        state.weight = weight
+        state.weigh(weight)
+        state.unit = None
         self._seat(state)
         self._touch(state)
 
@@ -310,7 +312,7 @@ class AlphaFairness(Policy):
         if unit != state.unit or (self._rule.counts_tasks and not state.units):
             return self._take_another(state, unit)
         state.multiples += state.step * units
-        key = state.multiples / state.weight.default
+        key = state.multiples / state.over
         queue.ranking.rekey(state, key)
         if state.entry is not None:
             self._show(queue)
@@ -323,12 +325,13 @@ class AlphaFairness(Policy):
         if state.name not in self._own:
             step = 1 if self._rule.counts_tasks else multiples_of(unit, queue.direction[0])
             if step is not None and (not self._rule.counts_tasks or queue.direction == (unit, 1)):
-                state.unit, state.step = unit, step
+                state.unit, state.step = unit, step * state.grains
         return queue
 
     def _seat(self, state: Account) -> Queue:
         """Put the account into the queue of what it holds."""
         direction, multiples = self._place_of(state)
+        multiples *= state.grains
         queue = self._queues.get(direction) if direction is not None else self._own.get(state.name)
         if direction is None:
             direction = (state.used, 1)
@@ -342,11 +345,11 @@ class AlphaFairness(Policy):
             queue = queue or self._open_queue(state, direction)
             queue.count += 1
             state.queue = queue
-            state.key = multiples / state.weight.default
+            state.key = multiples / state.over
             if takes_part:
                 queue.ranking.activate(state)
         else:
-            queue.ranking.rekey(state, multiples / state.weight.default)
+            queue.ranking.rekey(state, multiples / state.over)
         state.multiples = multiples
         self._show(queue)
         return queue

@@ -8,7 +8,7 @@ stands: an account may end with less than its 1/n of every resource. How we diff
 equal keys go to the account that was added earlier (the paper leaves ties open), and what is merely offered counts.
 
 The sum is kept in integers and divided once, so that equal sums of different shares, such as 1/9 + 4/18 and 2/9 + 2/18,
-are equal keys and the tie-break decides. With p_j = L / (C_j w_ij), L the least common multiple that makes them whole:
+are equal keys and the tie-break decides; weights count as the decimals that were written. With p_j = L / (C_j w_ij), L the least common multiple that makes them whole:
 
     key_i = (sum over j of U_ij p_j) / L
 """
@@ -38,7 +38,7 @@ class Prices(NamedTuple):
 def prices(capacity: Vector, weight: Weight) -> Prices:
     """1 / (C_j w_ij) for each place; zero where there is no capacity, so that the share there is zero."""
     exact = [
-        1 / (total * Fraction(weight.of(place))) if total > 0 else Fraction(0)
+        1 / (total * Fraction(*weight.ratio(place))) if total > 0 else Fraction(0)
         for place, total in enumerate(capacity)
     ]
     whole = lcm(*(price.denominator for price in exact))

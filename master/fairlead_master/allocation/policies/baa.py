@@ -76,17 +76,24 @@ class _Largest:
 class _Account(Ranked):
     """``key`` is the level it is at: U_ig / (C_g w_i)."""
 
-    __slots__ = ("members", "part", "used", "weight", "wish", "wish_units")
+    __slots__ = ("by", "grains", "members", "over", "part", "used", "weight", "wish", "wish_units")
 
-    def __init__(self, name: str, weight: float, used: Vector) -> None:
+    def __init__(self, name: str, weight: Weight, used: Vector) -> None:
         super().__init__(name, 0.0)
-        self.weight = weight
+        self.weigh(weight)
         self.used = used
         self.wish: Vector = (0,) * len(used)
         self.wish_units = 0
         self.members: _Members | None = None
         """Its group's; None while it wants nothing that the cluster has."""
+        self.by = 1
+        """C_g w_i in the grains that its weight needs: the level is one division of whole numbers (``divisors``)."""
         self.part: _Part | None = None
+
+    def weigh(self, weight: Weight) -> None:
+        """The account has this weight from now on."""
+        self.weight = weight.default
+        self.over, self.grains = weight.ratio_of_all
 
 
 class _Part:
@@ -188,7 +195,7 @@ class BottleneckAware(Policy):
         if not self._groups:
             self.set_capacity((0,) * len(charged), 0)
         self._arrivals += 1
-        self._accounts[account] = state = _Account(account, weight.default, charged)
+        self._accounts[account] = state = _Account(account, weight, charged)
         state.arrival = self._arrivals
 
     def remove(self, account: str) -> None:
@@ -201,7 +208,7 @@ class BottleneckAware(Policy):
         """The account's weight from now on."""
         state = self._accounts[account]
         self._leave(state)
-        state.weight = weight.default
+        state.weigh(weight)
         self._join(state)
 
     def set_wish_units(self, account: str, units: int) -> None:
@@ -268,7 +275,7 @@ class BottleneckAware(Policy):
         if state.members is None:
             return 0.0
         place = state.members.place
-        return state.used[place] / (self._capacity[place] * state.weight)
+        return state.used[place] * state.grains / state.by
 
     def _ranking(self, state: _Account) -> Ranking:
         return self._idle if state.members is None else state.members.ranking
@@ -286,6 +293,8 @@ class BottleneckAware(Policy):
             want / total if total > 0 else 0.0 for want, total in zip(state.wish, self._capacity, strict=True)
         ]
         members = self._groups[bottleneck(shares)] if any(shares) else None
+        if members is not None:
+            state.by = self._capacity[members.place] * state.over
         if members is not state.members:
             is_active = state.entry is not None
             self._ranking(state).deactivate(state)

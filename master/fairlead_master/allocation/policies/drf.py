@@ -7,39 +7,46 @@ section 4.3 for the weights: U_ij is what account i holds or is offered of resou
 active agents (``capacity``), w_ij the account's ``Weight.of(j)``. How we differ: resources of zero capacity are skipped,
 equal keys go to the account that was added earlier (the paper leaves ties open), and what is merely offered counts.
 
-The share is one correctly rounded division of two integers where the weight is one, so that equal shares of different
-resources, such as 12/18 and 6/9, are equal keys and the tie-break decides.
+The share is one correctly rounded division of two integers (``divisors``), so that equal shares of different resources,
+such as 12/18 and 6/9, and equal shares for different weights, such as 3 for 0.3 and 2 for 0.2, are equal keys and the
+tie-break decides.
 """
 
-from math import inf
 from operator import add, sub, truediv
 
 from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.policies.divisors import Divisors, divisors, dominant_share, regrained
 from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector, scale
 
-Divisors = tuple[float, ...]
-
-
-def divisors(capacity: Vector, weight: Weight) -> Divisors:
-    """C_j w_ij for each place; infinite where there is no capacity, so that the share there is zero."""
-    return tuple([total * weight.of(place) if total > 0 else inf for place, total in enumerate(capacity)])
-
-
-def dominant_share(used: Vector, by: Divisors) -> float:
-    """The largest of ``used[j] / by[j]``."""
-    share: float = max(map(truediv, used, by))
-    return share
-
 
 class _Account(Ranked):
-    __slots__ = ("divisors", "used", "weight")
+    __slots__ = ("by", "grains", "step", "unit", "used", "weight")
 
-    def __init__(self, name: str, weight: Weight, used: Vector, by: Divisors) -> None:
-        super().__init__(name, dominant_share(used, by))
+    def __init__(self, name: str, weight: Weight, used: Vector, divided: Divisors) -> None:
         self.weight = weight
-        self.used = used
-        self.divisors = by
+        self.by, self.grains = divided
+        self.used = scale(used, self.grains)
+        """In grains."""
+        self.unit: Vector = ()
+        """The last one that was counted in grains."""
+        self.step: Vector = ()
+        """The same in grains."""
+        super().__init__(name, dominant_share(self.used, self.by))
+
+    def divide(self, divided: Divisors) -> None:
+        """The account's share is made with these from now on."""
+        self.used = regrained(self.used, self.grains, divided.grains)
+        self.by, self.grains = divided
+        self.unit = ()
+
+    def counted(self, unit: Vector, units: int) -> Vector:
+        """``units`` of ``unit`` in grains. Most decisions are about the same unit as the one before."""
+        if units != 1:
+            return scale(unit, units * self.grains)
+        if unit is not self.unit:
+            self.unit, self.step = unit, scale(unit, self.grains)
+        return self.step
 
 
 class DominantResourceFairness(Policy):
@@ -61,15 +68,14 @@ class DominantResourceFairness(Policy):
         self._capacity = capacity
         self._shared = {}
         for state in self._accounts.values():
-            state.divisors = self._divisors(state.weight)
-            state.key = dominant_share(state.used, state.divisors)
+            state.divide(self._divisors(state.weight))
+            state.key = dominant_share(state.used, state.by)
         self._ranking.rebuild()
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:  # noqa: ARG002 - see above
         """A new account, resting."""
         self._capacity = self._capacity or (0,) * len(charged)
-        by = self._divisors(weight)
-        self._accounts[account] = state = _Account(account, weight, charged, by)
+        self._accounts[account] = state = _Account(account, weight, charged, self._divisors(weight))
         self._ranking.add(state)
 
     def remove(self, account: str) -> None:
@@ -80,14 +86,16 @@ class DominantResourceFairness(Policy):
         """The account's weight from now on."""
         state = self._accounts[account]
         state.weight = weight
-        state.divisors = self._divisors(weight)
-        self._ranking.rekey(state, dominant_share(state.used, state.divisors))
+        state.divide(self._divisors(weight))
+        self._ranking.rekey(state, dominant_share(state.used, state.by))
 
     def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
         """The account got ``units`` more of ``unit``; gives its key before and after that."""
         state = self._accounts[account]
-        state.used = used = tuple(map(add, state.used, unit if units == 1 else scale(unit, units)))
-        key: float = max(map(truediv, used, state.divisors))  # dominant_share, without the call
+        if units != 1 or state.grains != 1:
+            unit = state.counted(unit, units)
+        state.used = used = tuple(map(add, state.used, unit))
+        key: float = max(map(truediv, used, state.by))  # dominant_share, without the call
         before = state.key
         self._ranking.rekey(state, key)
         return before, key
@@ -95,8 +103,10 @@ class DominantResourceFairness(Policy):
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
         state = self._accounts[account]
-        state.used = tuple(map(sub, state.used, unit if units == 1 else scale(unit, units)))
-        self._ranking.rekey(state, dominant_share(state.used, state.divisors))
+        if units != 1 or state.grains != 1:
+            unit = state.counted(unit, units)
+        state.used = tuple(map(sub, state.used, unit))
+        self._ranking.rekey(state, dominant_share(state.used, state.by))
 
     def recount(self, account: str, change: Vector, units: int) -> None:  # noqa: ARG002 - shares count
         """The account counts for so much more, or less."""

@@ -30,7 +30,9 @@ class Account(Ranked):
 
     __slots__ = (
         "direction",
+        "grains",
         "multiples",
+        "over",
         "queue",
         "step",
         "unit",
@@ -43,7 +45,7 @@ class Account(Ranked):
 
     def __init__(self, name: str, weight: Weight, used: Vector, units: int) -> None:
         super().__init__(name, 0.0)
-        self.weight = weight
+        self.weigh(weight)
         self.used = used
         self.units = units
         self.wish: Vector = (0,) * len(used)
@@ -52,7 +54,13 @@ class Account(Ranked):
         """Of the last wish that was not zero."""
         self.queue: Queue | None = None
         self.multiples = 0
+        """Of the queue's direction, in grains."""
         self.unit: Vector | None = None
         """The last unit that was charged, if what the account held stayed in its queue's direction."""
         self.step = 0
-        """How many multiples of the direction that unit is."""
+        """How many multiples of the direction that unit is, in grains."""
+
+    def weigh(self, weight: Weight) -> None:
+        """The account has this weight from now on: multiples in grains over ``over`` are multiples for it."""
+        self.weight = weight
+        self.over, self.grains = weight.ratio_of_all

@@ -5,8 +5,8 @@
 x_i is the number of units account i holds or is offered, w_i its weight. This is the max-min fairness both Bonald and
 Roberts, "Enhanced Cluster Computing Performance through Proportional Fairness" (section 2.3), and Ghodsi et al., "Dominant
 Resource Fairness", begin from: fair for tasks of one size, and paid for by those with small tasks where sizes differ.
-Per-resource weights mean nothing here: only the weight's default counts. Equal keys go to the account that was added
-earlier. Slot scheduling has the same key, and differs in what an agent holds: see ``slots``.
+Per-resource weights mean nothing here: only the weight's default counts. It counts as the decimal that was written, and the
+key is one division of whole numbers (``divisors``). Equal keys go to the account that was added earlier. Slot scheduling has the same key, and differs in what an agent holds: see ``slots``.
 """
 
 from fairlead_master.allocation.api import Policy, Weight
@@ -15,12 +15,13 @@ from fairlead_proto.resources import Vector
 
 
 class _Account(Ranked):
-    __slots__ = ("units", "weight")
+    __slots__ = ("by", "grains", "used")
 
-    def __init__(self, name: str, weight: float, units: int) -> None:
-        super().__init__(name, units / weight)
-        self.weight = weight
-        self.units = units
+    def __init__(self, name: str, weight: Weight, units: int) -> None:
+        self.by, self.grains = weight.ratio_of_all
+        self.used = units * self.grains
+        """Units, in grains."""
+        super().__init__(name, self.used / self.by)
 
 
 class UnitFairness(Policy):
@@ -40,7 +41,7 @@ class UnitFairness(Policy):
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:  # noqa: ARG002 - only units count
         """A new account, resting."""
-        self._accounts[account] = state = _Account(account, weight.default, units)
+        self._accounts[account] = state = _Account(account, weight, units)
         self._ranking.add(state)
 
     def remove(self, account: str) -> None:
@@ -50,14 +51,16 @@ class UnitFairness(Policy):
     def set_weight(self, account: str, weight: Weight) -> None:
         """The account's weight from now on."""
         state = self._accounts[account]
-        state.weight = weight.default
-        self._ranking.rekey(state, state.units / state.weight)
+        units = state.used // state.grains
+        state.by, state.grains = weight.ratio_of_all
+        state.used = units * state.grains
+        self._ranking.rekey(state, state.used / state.by)
 
     def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:  # noqa: ARG002 - a unit is a unit
         """The account got ``units`` more; gives its key before and after that."""
         state = self._accounts[account]
-        state.units += units
-        key = state.units / state.weight
+        state.used += units * state.grains
+        key = state.used / state.by
         before = state.key
         self._ranking.rekey(state, key)
         return before, key

@@ -10,7 +10,7 @@ nothing else, as those that Ghodsi et al., "Dominant Resource Fairness", compare
 Who holds none of RES has a share of 0 whatever it holds of the rest, and so is served before all who hold some. The
 paper does not say who of those is next. By the tie-break alone one that never needs RES would take all it wants before
 the second got its first unit, so they are ranked by units for their weight: from -1 with none up towards 0. Equal keys
-go to the account that was added earlier; where there is no capacity of RES nobody holds any.
+go to the account that was added earlier, and are quotients of whole numbers (``divisors``); where there is no capacity of RES nobody holds any.
 """
 
 from fairlead_master.allocation.api import Policy, Weight
@@ -19,13 +19,18 @@ from fairlead_proto.resources import Vector
 
 
 class _Account(Ranked):
-    __slots__ = ("units", "used", "weight")
+    __slots__ = ("of_all", "of_resource", "units", "used")
 
-    def __init__(self, name: str, weight: Weight, used: int, units: int) -> None:
+    def __init__(self, name: str, used: int, units: int) -> None:
         super().__init__(name, 0.0)
-        self.weight = weight
         self.used = used
         self.units = units
+        self.of_resource = self.of_all = (1, 1)
+        """Its weights, as numerator and denominator."""
+
+    def weigh(self, weight: Weight, place: int) -> None:
+        """The account has this weight from now on."""
+        self.of_resource, self.of_all = weight.ratio(place), weight.ratio_of_all
 
 
 class ResourceFairness(Policy):
@@ -49,7 +54,8 @@ class ResourceFairness(Policy):
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:
         """A new account, resting."""
-        self._accounts[account] = state = _Account(account, weight, charged[self._place], units)
+        self._accounts[account] = state = _Account(account, charged[self._place], units)
+        state.weigh(weight, self._place)
         state.key = self._key(state)
         self._ranking.add(state)
 
@@ -60,7 +66,7 @@ class ResourceFairness(Policy):
     def set_weight(self, account: str, weight: Weight) -> None:
         """The account's weight from now on."""
         state = self._accounts[account]
-        state.weight = weight
+        state.weigh(weight, self._place)
         self._ranking.rekey(state, self._key(state))
 
     def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
@@ -93,5 +99,7 @@ class ResourceFairness(Policy):
 
     def _key(self, state: _Account) -> float:
         if state.used > 0 and self._total > 0:
-            return state.used / (self._total * state.weight.of(self._place))
-        return -1 / (1 + state.units / state.weight.default)
+            over, under = state.of_resource
+            return state.used * under / (self._total * over)
+        over, under = state.of_all
+        return -over / (over + state.units * under)

@@ -8,16 +8,19 @@ W_ij is what account i holds and wants of resource j together, U_ij what it hold
 agents, w_i the account's weight as one number. rho_i is the utilisation, summed over resources, that a dominant share of 1
 of its tasks would give: between 1 and the number of resources, counted in millionths. Among accounts of one rho_i the
 weighted dominant share decides, so that equal users share equally; equal keys go to the account that was added earlier.
+s and rho are each one division of whole numbers (``divisors``), so that equal ones are equal keys.
 
 It stands for what the talk on dominant resource fairness calls a utilisation-optimal scheduler (slides "Gaming
 Utilization-Optimal Schedulers"): who claims to need more of what is plenty is preferred, and takes everything. It is
 greedy: the static solver ``utilization`` may mix accounts whose needs complement each other, this one never does.
 """
 
-from operator import add, sub
+from math import inf
+from operator import add, mul, sub
 
 from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.policies.drf import Divisors, divisors, dominant_share
+from fairlead_master.allocation.policies.asset import Prices, prices
+from fairlead_master.allocation.policies.divisors import divisors, dominant_share, regrained
 from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector, scale
 
@@ -28,12 +31,16 @@ _DIGITS = 6
 
 
 class _Account(Ranked):
-    __slots__ = ("density", "used", "weight", "wish")
+    __slots__ = ("by", "density", "grains", "used", "weight", "wish")
 
     def __init__(self, name: str, weight: Weight, used: Vector) -> None:
         super().__init__(name, 0.0)
         self.weight = weight
+        self.by: tuple[float, ...] = (inf,) * len(used)
+        """C_j w_i."""
+        self.grains = 1
         self.used = used
+        """In grains."""
         self.wish: Vector = (0,) * len(used)
         self.density = 0.0
         """rho; 0 if nothing is wanted that the cluster has."""
@@ -49,22 +56,26 @@ class UtilizationFirst(Policy):
         self._ranking = Ranking()
         self.first = self._ranking.first
         self._accounts: dict[str, _Account] = {}
-        self._whole: Divisors = ()
-        """C_j; infinite where there is none."""
+        self._capacity: Vector = ()
+        self._prices = Prices((), 1)
+        """Of each resource such that all of it costs the same."""
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:  # noqa: ARG002 - the interface of all policies
         """Every key changes, so this is O(n)."""
-        self._whole = divisors(capacity, Weight())
+        self._capacity, self._prices = capacity, prices(capacity, Weight())
         for state in self._accounts.values():
             state.density = self._density(state.wish)
-            state.key = self._key(state)
+            self._divide(state)
+            state.key = _key(state)
         self._ranking.rebuild()
 
     def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:  # noqa: ARG002 - see above
         """A new account, resting."""
-        self._whole = self._whole or divisors((0,) * len(charged), Weight())
+        if not self._capacity:
+            self.set_capacity((0,) * len(charged), 0)
         self._accounts[account] = state = _Account(account, weight, charged)
-        state.key = self._key(state)
+        self._divide(state)
+        state.key = _key(state)
         self._ranking.add(state)
 
     def remove(self, account: str) -> None:
@@ -75,28 +86,31 @@ class UtilizationFirst(Policy):
         """The account's weight from now on."""
         state = self._accounts[account]
         state.weight = weight
-        self._ranking.rekey(state, self._key(state))
+        self._divide(state)
+        self._ranking.rekey(state, _key(state))
 
     def set_wish(self, account: str, wish: Vector) -> None:
         """What the account wants has other proportions, perhaps."""
         state = self._accounts[account]
         state.wish = wish
         state.density = self._density(wish)
-        self._ranking.rekey(state, self._key(state))
+        self._ranking.rekey(state, _key(state))
 
     def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
         """The account got ``units`` more of ``unit``; gives its key before and after that."""
         state = self._accounts[account]
         before = state.key
-        state.used = tuple(map(add, state.used, scale(unit, units)))
-        self._ranking.rekey(state, self._key(state))
+        units *= state.grains
+        state.used = tuple(map(add, state.used, unit if units == 1 else scale(unit, units)))
+        self._ranking.rekey(state, _key(state))
         return before, state.key
 
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
         state = self._accounts[account]
-        state.used = tuple(map(sub, state.used, scale(unit, units)))
-        self._ranking.rekey(state, self._key(state))
+        units *= state.grains
+        state.used = tuple(map(sub, state.used, unit if units == 1 else scale(unit, units)))
+        self._ranking.rekey(state, _key(state))
 
     def begin_waiting(self, account: str) -> None:
         """Without effect: keys do not depend on who waited first."""
@@ -114,10 +128,16 @@ class UtilizationFirst(Policy):
         return self._accounts[account].key
 
     def _density(self, wish: Vector) -> float:
-        shares = [amount / total for amount, total in zip(wish, self._whole, strict=True)]
-        dominant = max(shares)
-        return round(sum(shares) / dominant, _DIGITS) if dominant else 0.0
+        costs = list(map(mul, wish, self._prices.parts))
+        dominant = max(costs)
+        return round(sum(costs) / dominant, _DIGITS) if dominant else 0.0
 
-    def _key(self, state: _Account) -> float:
-        share = dominant_share(state.used, self._whole) / state.weight.default
-        return _STEP * share / (1 + share) - state.density
+    def _divide(self, state: _Account) -> None:
+        by, grains = divisors(self._capacity, Weight(state.weight.default))
+        state.used = regrained(state.used, state.grains, grains)
+        state.by, state.grains = by, grains
+
+
+def _key(state: _Account) -> float:
+    share = dominant_share(state.used, state.by)
+    return _STEP * share / (1 + share) - state.density
