@@ -1,16 +1,21 @@
 """Processes of a benchmark are asked with deadlines, and never outlive it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fairlead_sim.bench.children import BenchFailed, Child
+from fairlead_sim.bench.control_path import ANSWER_TIMEOUT_S, start_master
+from fairlead_sim.bench.master_process import PATIENCE_MS
 from fairlead_sim.bench.process_stats import cpu_seconds, pss_bytes
+from fairlead_sim.bench.traffic import Load, Snapshot
 
 pytestmark = pytest.mark.shell
 
@@ -37,6 +42,45 @@ def test_a_child_is_gone_when_its_stack_is_left() -> None:
 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_a_generator_says_in_one_line_which_stream_was_ended(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Not what that led to: the other streams are cancelled then, and their errors say nothing."""
+    load = Load(
+        address="", agents=5, frameworks=5, first=0, cpus_per_agent=8, demand=50, is_steady=False, roles=2
+    )
+    with ExitStack() as stack:
+        master, address = start_master(stack, tmp_path)
+        generator = Child(stack, "fairlead_sim.bench.load_generator")
+        generator.say(replace(load, address=address).to_json())
+        while not finished_of(generator):
+            pass
+        os.kill(master.pid, signal.SIGKILL)
+
+        with pytest.raises(BenchFailed, match="load_generator ended with exit code 1"):
+            ask_for_ever(generator)
+
+    said = capfd.readouterr().err
+    assert re.fullmatch(
+        r"load generator: the stream of (agent|framework) \d was ended: UNAVAILABLE: .*\n", said
+    )
+
+
+def ask_for_ever(generator: Child) -> None:
+    while True:
+        finished_of(generator)
+
+
+def finished_of(generator: Child) -> int:
+    generator.say("snapshot")
+    return Snapshot.from_json(generator.answer(20)).finished
+
+
+def test_the_master_of_a_benchmark_is_more_patient_than_who_asks_its_generators() -> None:
+    """A machine so busy that they stand still gives slow figures, and not none."""
+    assert PATIENCE_MS > 2000 * ANSWER_TIMEOUT_S
 
 
 def test_a_master_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from fairlead_sim.bench.rows import Row, percentile
 from fairlead_sim.bench.stream_floor import FloorKind, FloorLoad
 from fairlead_sim.bench.traffic import Load, Snapshot, Traffic, total
 
-_ANSWER_TIMEOUT_S: Final = 40.0
+ANSWER_TIMEOUT_S: Final = 40.0
 """Of a generator: it answers at once, but a drain may take all of its own time."""
 _FLOOR_SECONDS: Final = 4.0
 """The floor plays as many tasks as the master passed in this time."""
@@ -138,7 +138,7 @@ def _start_generator(stack: ExitStack, load: Load) -> Child:
 def _ask(generators: list[Child], order: str = "snapshot") -> Snapshot:
     for generator in generators:
         generator.say(order)
-    return total([Snapshot.from_json(generator.answer(_ANSWER_TIMEOUT_S)) for generator in generators])
+    return total([Snapshot.from_json(generator.answer(ANSWER_TIMEOUT_S)) for generator in generators])
 
 
 def _shares(whole: int, parts: int) -> list[int]:

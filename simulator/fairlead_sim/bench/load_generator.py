@@ -16,6 +16,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, Final
 
 import grpc
@@ -35,10 +36,19 @@ _CLASS_ID: Final = "unit"
 _UNIT: Final = types_pb2.Resources(cpus_milli=1000, mem_bytes=1 << 30)
 
 
+_STREAM_ERRORS: Final = (grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
+"""What an operation on a stream raises that is over, or is ending just now."""
+
+
+class StreamEnded(Exception):
+    """The master, or the transport, ended the stream of a peer; the text says whose and why."""
+
+
 class _Stream:
     """A stream of ready bytes, counted."""
 
-    def __init__(self, address: str, method: str, traffic: Traffic) -> None:
+    def __init__(self, who: str, address: str, method: str, traffic: Traffic) -> None:
+        self._who = who
         self._channel = grpc.aio.insecure_channel(address, options=_CHANNEL)
         self._call: Any = self._channel.stream_stream(method)()
         self._traffic = traffic
@@ -46,18 +56,28 @@ class _Stream:
         """A call takes one write at a time, and answers and heartbeats are written by two tasks."""
 
     async def write(self, data: bytes) -> None:
-        """Send one message."""
+        """Send one message. On a stream that is over it goes nowhere: what ended the stream is told by ``messages``."""
         self._traffic.sent += 1
         self._traffic.sent_bytes += len(data)
         async with self._writing:
-            await self._call.write(data)
+            with suppress(*_STREAM_ERRORS):
+                await self._call.write(data)
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """What comes, to the stream's end."""
-        while (data := await self._call.read()) is not grpc.aio.EOF:
-            self._traffic.received += 1
-            self._traffic.received_bytes += len(data)
-            yield data
+        """What comes.
+
+        Raises:
+            StreamEnded: by and by; the peers of a benchmark never end theirs.
+        """
+        with suppress(*_STREAM_ERRORS):
+            while (data := await self._call.read()) is not grpc.aio.EOF:
+                self._traffic.received += 1
+                self._traffic.received_bytes += len(data)
+                yield data
+        code, details = await self._call.code(), await self._call.details()
+        # A stream that the master ends well, while it is written to, grpc reports as its own internal error.
+        by = "by the master" if code is grpc.StatusCode.OK else f"{code.name}: {details}"
+        raise StreamEnded(f"the stream of {self._who} was ended: {by}")
 
     async def close(self) -> None:
         """Break off."""
@@ -70,7 +90,9 @@ class _Agent:
     def __init__(self, load: Load, number: int, counts: Snapshot) -> None:
         self._cpus = load.cpus_per_agent
         self._number = number
-        self._stream = _Stream(load.address, "/fairlead.v1.AgentService/Session", counts.agents)
+        self._stream = _Stream(
+            f"agent {number}", load.address, "/fairlead.v1.AgentService/Session", counts.agents
+        )
         self._unacknowledged: dict[tuple[str, str], int] = {}
         self._agent_id = ""
 
@@ -161,7 +183,9 @@ class _Framework:
         self._number = number
         self._counts = counts
         self._latencies_ms = latencies_ms
-        self._stream = _Stream(load.address, "/fairlead.v1.FrameworkService/Connect", counts.frameworks)
+        self._stream = _Stream(
+            f"framework {number}", load.address, "/fairlead.v1.FrameworkService/Connect", counts.frameworks
+        )
         self._wanted = 0
         self._demand_version = 0
         self._tasks_made = 0
@@ -293,13 +317,14 @@ class _Generator:
             )
         ]
         orders = asyncio.ensure_future(self._take_orders())
-        await asyncio.wait([orders, *peers], return_when=asyncio.FIRST_COMPLETED)
-        for peer in peers:
-            peer.cancel()
-        orders.cancel()
-        for result in await asyncio.gather(orders, *peers, return_exceptions=True):
-            if isinstance(result, Exception):
-                raise result
+        ended, others = await asyncio.wait([orders, *peers], return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        # What they raise now comes of being cancelled, and would hide what ended the first of them.
+        await asyncio.gather(*others, return_exceptions=True)
+        for failure in [part.exception() for part in ended]:
+            if failure is not None:
+                raise failure
 
     async def _take_orders(self) -> None:
         reader = asyncio.StreamReader()
@@ -346,7 +371,10 @@ def main() -> None:
     first = bytearray()
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         first += byte
-    asyncio.run(_play(Load.from_json(first.decode())))
+    try:
+        asyncio.run(_play(Load.from_json(first.decode())))
+    except StreamEnded as error:
+        sys.exit(f"load generator: {error}")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,17 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 from fairlead_master.cli import MasterOptions, run_master
+from fairlead_master.core.settings import CoreSettings
 from fairlead_sim.bench.children import end_with_parent
 from fairlead_sim.bench.sampling import Sampler
 from fairlead_telemetry.broker import read_broker
+
+PATIENCE_MS: Final = 120_000
+"""With silent agents and with launches that nobody confirms, six and four times the default. On a busy machine the generators
+stand still for half a minute, which is to cost speed and not the run; one that does not answer for 40 s ends it anyway."""
 
 
 def main() -> int:
@@ -28,6 +34,7 @@ def main() -> int:
             state=options.state,
             ready_file=options.ready_file,
             log_level="warning",
+            core=CoreSettings(agent_silence_ms=PATIENCE_MS, staging_timeout_ms=PATIENCE_MS),
             mqtt=options.mqtt,
         )
     )
