@@ -1,6 +1,7 @@
 """AgentService: sessions of agents, and questions to them about files in their sandboxes."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import grpc
@@ -10,7 +11,7 @@ from fairlead_master import agent_wire, sessions
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession, RefusalCode
 from fairlead_master.runner import Runner
-from fairlead_master.sessions import Outbox, Traffic, converse
+from fairlead_master.sessions import Outbox, Reading, Traffic, converse
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import ResourceKinds
@@ -76,6 +77,7 @@ class _Session:
         self._log = log
         self.outbox: Outbox[pb.MasterMessages] = Outbox(traffic)
         self._traffic = traffic
+        self._reading = Reading()
         self._questions: dict[int, asyncio.Future[pb.FileChunk]] = {}
         self._questions_asked = 0
         self._end_reason = "the stream ended"
@@ -106,10 +108,11 @@ class _Session:
                 for message in batch.messages:
                     if is_first:
                         self._unopened.cancel()
-                        self._runner.post(agent_wire.read_register(self.number, message, self._kinds))
+                        read = partial(agent_wire.read_register, self.number, message, self._kinds)
+                        self._runner.post(await self._reading.read(message, read))
                         is_first = False
                     else:
-                        self._take(message)
+                        await self._take(message)
         except InvalidFieldError as error:
             self._refuse(RefusalCode.INVALID, str(error))
 
@@ -120,10 +123,12 @@ class _Session:
     def _refuse(self, code: RefusalCode, detail: str) -> None:
         self._send([EndAgentSession(session=self.number, code=code, detail=detail)])
 
-    def _take(self, message: pb.AgentMessage) -> None:
+    async def _take(self, message: pb.AgentMessage) -> None:
         match message.WhichOneof("message"):
             case "statuses":
-                self._runner.post(agent_wire.read_statuses(self.number, message.statuses))
+                read = partial(agent_wire.read_statuses, self.number, message.statuses)
+                for event in await self._reading.read(message, read):
+                    self._runner.post(event)
             case "heartbeat":
                 self._runner.post(agent_wire.read_heartbeat(self.number, message.heartbeat, self._kinds))
             case "file_chunk":

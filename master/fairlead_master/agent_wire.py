@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
-from fairlead_master.sessions import BATCH_BYTES_MAX
+from fairlead_master.sessions import BATCH_BYTES_MAX, in_parts
 from fairlead_proto import convert, fields
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
@@ -58,10 +58,10 @@ def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) 
     )
 
 
-def read_statuses(session: int, message: pb.StatusReports) -> events.StatusesReported:
-    """Reports of an agent."""
+def read_statuses(session: int, message: pb.StatusReports) -> list[events.StatusesReported]:
+    """Reports of an agent, so many an event."""
     statuses = tuple([_read_status("statuses", status) for status in message.statuses])
-    return events.StatusesReported(session=session, statuses=statuses)
+    return [events.StatusesReported(session=session, statuses=part) for part in in_parts(statuses)]
 
 
 def read_heartbeat(session: int, message: pb.AgentHeartbeat, kinds: ResourceKinds) -> events.AgentBeat:

@@ -1,6 +1,7 @@
 """FrameworkService: one task reads a framework's calls, one writes its events; neither waits for the other."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import grpc
@@ -10,7 +11,7 @@ from fairlead_master import framework_wire, sessions
 from fairlead_master.core import actions, events
 from fairlead_master.core.actions import Action, EndFrameworkSession, ErrorCode, WelcomeFramework
 from fairlead_master.runner import Runner
-from fairlead_master.sessions import Outbox, Traffic, converse, host_of
+from fairlead_master.sessions import Outbox, Reading, Traffic, converse, host_of
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
@@ -63,6 +64,7 @@ class _Session:
         self._log = log
         self.outbox: Outbox[pb.FrameworkEvents] = Outbox(traffic)
         self._traffic = traffic
+        self._reading = Reading()
         self.number = runner.open_session(self._send)
         self._unopened = asyncio.get_running_loop().call_later(
             sessions.FIRST_MESSAGE_SECONDS_MAX, self._end_unopened
@@ -90,13 +92,15 @@ class _Session:
                         self._runner.post(framework_wire.read_hello(self.number, call, self._host))
                         is_first = False
                     else:
-                        self._take(call)
+                        await self._take(call)
         except InvalidFieldError as error:
             self._end(ErrorCode.INVALID, str(error))
 
-    def _take(self, call: pb.FrameworkCall) -> None:
+    async def _take(self, call: pb.FrameworkCall) -> None:
         try:
-            self._runner.post(framework_wire.read_call(self.number, call, self._kinds))
+            read = partial(framework_wire.read_call, self.number, call, self._kinds)
+            for event in await self._reading.read(call, read):
+                self._runner.post(event)
         except InvalidFieldError as error:
             self._log.warning("framework.call_invalid", session=self.number, detail=str(error))
             self.tell(framework_wire.write_invalid(call, error))

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
-from fairlead_master.sessions import BATCH_BYTES_MAX
+from fairlead_master.sessions import BATCH_BYTES_MAX, in_parts
 from fairlead_proto import convert, fields, limits
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
@@ -67,8 +67,8 @@ def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> events.F
     )
 
 
-def read_call(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> events.Event:
-    """The event of a call after the first.
+def read_call(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> list[events.Event]:
+    """The events of a call after the first: one, or several for a long list of tasks.
 
     Raises:
         InvalidFieldError: a field is wrong; nothing of the call is carried out.
@@ -80,14 +80,14 @@ def read_call(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> eve
     return reader(session, call, kinds)
 
 
-def _read_demand(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> events.Event:
+def _read_demand(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> list[events.Event]:
     cost_bytes = _demand_cost(call.set_demand)
     if cost_bytes > limits.DEMAND_BYTES_MAX:
         raise InvalidFieldError(
             f"set_demand: expected at most {limits.DEMAND_BYTES_MAX} bytes in memory, got {cost_bytes}: want fewer "
             "classes, or fewer values in their constraints"
         )
-    return events.DemandSet(
+    demand = events.DemandSet(
         session=session,
         request_id=call.request_id,
         version=fields.read_count("set_demand.version", call.set_demand.version),
@@ -96,6 +96,7 @@ def _read_demand(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
         # Frameworks older than the field rely on what it was before.
         lift_declines=call.set_demand.lift_declines or not call.set_demand.HasField("lift_declines"),
     )
+    return [demand]
 
 
 def _demand_cost(demand: pb.SetDemand) -> int:
@@ -108,7 +109,7 @@ def _demand_cost(demand: pb.SetDemand) -> int:
     return _CLASS_BYTES * len(demand.classes) + _PART_BYTES * parts + demand.ByteSize()
 
 
-def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> events.Event:
+def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> list[events.Event]:
     messages = call.accept.tasks
     if len(messages) > limits.TASKS_PER_ACCEPT_MAX:
         raise InvalidFieldError(
@@ -124,41 +125,56 @@ def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
             tasks.append(convert.read_task("task", message, kinds))
         except InvalidFieldError as error:
             tasks.append(events.InvalidTask(message.task_id[: limits.ID_LENGTH_MAX], str(error)))
-    return events.OfferAccepted(
+    accept = events.OfferAccepted(
         session=session,
         request_id=call.request_id,
         offer_id=OfferId(fields.read_id("accept.offer_id", call.accept.offer_id)),
         tasks=tuple(tasks),
     )
+    return [accept]
 
 
-def _read_decline(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
+def _read_decline(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
     decline = call.decline
     scope = _SCOPES.get(decline.scope)
     if scope is None:
         raise fields.refusal("decline.scope", f"one of 0 to {max(_SCOPES)}", decline.scope)
-    return events.OffersDeclined(
-        session=session,
-        request_id=call.request_id,
-        offer_ids=tuple([OfferId(fields.read_id("decline.offer_ids", text)) for text in decline.offer_ids]),
-        reason=decline.reason[: limits.NAME_LENGTH_MAX],
-        scope=scope,
-        ttl_ms=fields.read_duration("decline.ttl_ms", decline.ttl_ms),
+    ttl_ms = fields.read_duration("decline.ttl_ms", decline.ttl_ms)
+    parts = in_parts(
+        tuple([OfferId(fields.read_id("decline.offer_ids", text)) for text in decline.offer_ids])
     )
+    return [
+        events.OffersDeclined(
+            session=session,
+            request_id=call.request_id,
+            offer_ids=part,
+            reason=decline.reason[: limits.NAME_LENGTH_MAX],
+            scope=scope,
+            ttl_ms=ttl_ms,
+            is_last=number == len(parts),
+        )
+        for number, part in enumerate(parts, start=1)
+    ]
 
 
-def _read_kill(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
-    return events.KillAsked(
-        session=session,
-        request_id=call.request_id,
-        task_ids=tuple([TaskId(fields.read_id("kill.task_ids", text)) for text in call.kill.task_ids]),
-        grace_period_ms=fields.read_duration("kill.grace_period_ms", call.kill.grace_period_ms),
-    )
+def _read_kill(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
+    grace_period_ms = fields.read_duration("kill.grace_period_ms", call.kill.grace_period_ms)
+    parts = in_parts(tuple([TaskId(fields.read_id("kill.task_ids", text)) for text in call.kill.task_ids]))
+    return [
+        events.KillAsked(
+            session=session,
+            request_id=call.request_id,
+            task_ids=part,
+            grace_period_ms=grace_period_ms,
+            is_last=number == len(parts),
+        )
+        for number, part in enumerate(parts, start=1)
+    ]
 
 
-def _read_acknowledge(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
+def _read_acknowledge(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
     items = tuple([_read_acknowledged(item) for item in call.acknowledge.items])
-    return events.StatusesAcknowledged(session=session, items=items)
+    return [events.StatusesAcknowledged(session=session, items=part) for part in in_parts(items)]
 
 
 def _read_acknowledged(item: pb.Acknowledge.Item) -> tuple[TaskId, int, AgentId]:
@@ -169,16 +185,22 @@ def _read_acknowledged(item: pb.Acknowledge.Item) -> tuple[TaskId, int, AgentId]
     return TaskId(task_id), fields.read_count("acknowledge.items.sequence", item.sequence), AgentId(agent_id)
 
 
-def _read_reconcile(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
+def _read_reconcile(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
     task_ids = tuple(TaskId(fields.read_id("reconcile.task_ids", text)) for text in call.reconcile.task_ids)
-    return events.ReconcileAsked(session=session, request_id=call.request_id, task_ids=task_ids)
+    parts = in_parts(task_ids)
+    return [
+        events.ReconcileAsked(
+            session=session, request_id=call.request_id, task_ids=part, is_last=number == len(parts)
+        )
+        for number, part in enumerate(parts, start=1)
+    ]
 
 
-def _read_teardown(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> events.Event:
-    return events.TeardownAsked(session=session, request_id=call.request_id)
+def _read_teardown(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
+    return [events.TeardownAsked(session=session, request_id=call.request_id)]
 
 
-_READERS: Final[Mapping[str, Callable[[int, pb.FrameworkCall, ResourceKinds], events.Event]]] = {
+_READERS: Final[Mapping[str, Callable[[int, pb.FrameworkCall, ResourceKinds], list[events.Event]]]] = {
     "set_demand": _read_demand,
     "accept": _read_accept,
     "decline": _read_decline,

@@ -22,8 +22,11 @@ from fairlead_master.registry import Registry
 log = structlog.get_logger()
 
 EVENTS_PER_TURN_MAX: Final = 500
-"""Events stepped before the loop serves its connections again. Small ones take some tens of milliseconds together; a
-saturated master, each of whose events carries a batch, may take some hundreds."""
+"""Events stepped before the loop serves its connections again, if they are small."""
+
+TURN_MS_MAX: Final = 8
+"""Then the loop serves its connections, whatever is left. An allocation cycle, which takes about as long, waits for the next
+turn; much less, and a saturated master would write many small messages in place of a few."""
 
 Send = Callable[[list[Action]], None]
 """Takes the actions of one turn that are addressed to a session, in their order."""
@@ -59,6 +62,8 @@ class Runner:
         self._events: deque[Event] = deque()
         self._loop = asyncio.get_running_loop()
         self._drain_is_scheduled = False
+        self._tick_was_put_off = False
+        """The last turn had no time left for a tick that was due: the next one begins with it."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._send: dict[int, Send] = {}
@@ -152,13 +157,24 @@ class Runner:
     def _step_all(self) -> None:
         machine, events, clock = self.machine, self._events, self.clock
         version = machine.master.version
-        for _ in range(min(len(events), EVENTS_PER_TURN_MAX)):
-            self._step(events.popleft(), clock.now_ms())
         now_ms = clock.now_ms()
+        end_ms = now_ms + TURN_MS_MAX
+        if self._tick_was_put_off:
+            self._tick_was_put_off = False
+            self._step(Ticked(), now_ms)
+            now_ms = clock.now_ms()
+        for _ in range(min(len(events), EVENTS_PER_TURN_MAX)):
+            if now_ms >= end_ms:
+                break
+            self._step(events.popleft(), now_ms)
+            now_ms = clock.now_ms()
         deadline_ms = machine.next_deadline_ms(now_ms)
         if deadline_ms is not None and deadline_ms <= now_ms:
-            self._step(Ticked(), now_ms)
-            deadline_ms = machine.next_deadline_ms(now_ms)
+            if now_ms < end_ms:
+                self._step(Ticked(), now_ms)
+                deadline_ms = machine.next_deadline_ms(now_ms)
+            else:
+                self._tick_was_put_off = True
         self._set_timer(deadline_ms, now_ms)
         self._deliver()
         if machine.master.version != version:

@@ -31,6 +31,13 @@ BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
 FIRST_MESSAGE_SECONDS_MAX: Final = 10.0
 """From a stream to the Hello or Register that says whose it is: a peer sends it at once, a slow host within seconds."""
 
+READ_BYTES_MAX: Final = 64 * 1024
+"""Of messages, read before the loop serves its other connections: some milliseconds' worth. What is larger by itself is read
+in a thread."""
+
+RECORDS_PER_EVENT_MAX: Final = 500
+"""Statuses, acknowledgements or ids in one event for the core, which is stepped as a whole: each takes 10 to 20 µs."""
+
 _GOODBYE_SECONDS: Final = 1.0
 """How long a cut-off peer is given to take the status that says why."""
 
@@ -52,6 +59,7 @@ class Sized(Protocol):
 
 Message = TypeVar("Message", bound=Sized)
 Batch = TypeVar("Batch", bound=ProtobufMessage)
+Value = TypeVar("Value")
 
 
 class Outbox(Generic[Message]):
@@ -105,6 +113,30 @@ class Outbox(Generic[Message]):
         self._traffic.sent_bytes += BATCH_BYTES_MAX - room
         self._writing_since = time.monotonic()
         return batch
+
+
+def in_parts(records: tuple[Value, ...]) -> list[tuple[Value, ...]]:
+    """The records in their order, so many together; at least one part, which may be empty."""
+    starts = range(0, max(1, len(records)), RECORDS_PER_EVENT_MAX)
+    return [records[start : start + RECORDS_PER_EVENT_MAX] for start in starts]
+
+
+class Reading:
+    """Turns messages of one connection into values without holding the loop."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    async def read(self, message: Sized, read: Callable[[], Value]) -> Value:
+        """What ``read`` makes of the message."""
+        size = message.ByteSize()
+        if size > READ_BYTES_MAX:
+            return await asyncio.to_thread(read)
+        self._bytes += size
+        if self._bytes > READ_BYTES_MAX:
+            self._bytes = 0
+            await asyncio.sleep(0)
+        return read()
 
 
 def host_of(peer: str) -> str:

@@ -38,7 +38,9 @@ PATTERNS_MAX: Final = 32
 an ordinary one costs some microseconds, the worst that ``patterns`` lets pass some two milliseconds."""
 
 ATTRIBUTES_MAX: Final = 100
-TASKS_PER_ACCEPT_MAX: Final = 10_000
+TASKS_PER_ACCEPT_MAX: Final = 1_000
+"""No offer has more units. Judging and staging a task takes the master some 10 µs, and all of an accept is one step."""
+
 PATH_BYTES_MAX: Final = 4096
 """PATH_MAX of Linux."""
 

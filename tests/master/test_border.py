@@ -1,6 +1,7 @@
 """Whatever a peer sends is taken or refused by name; nothing it sends may break what others see."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -107,17 +108,17 @@ def step(cluster: Cluster, event: events.Event) -> None:
             agent_wire.write_actions([action], KINDS, epoch=1, heartbeat_interval_ms=1)
 
 
-def read(what: Any, session: int) -> events.Event:
-    """The event of a message, by the reader that its service would use."""
+def read(what: Any, session: int) -> Sequence[events.Event]:
+    """The events of a message, by the reader that its service would use."""
     match what:
         case agent_pb2.AgentMessage():
-            return agent_wire.read_register(session, what, KINDS)
+            return [agent_wire.read_register(session, what, KINDS)]
         case agent_pb2.AgentHeartbeat():
-            return agent_wire.read_heartbeat(session, what, KINDS)
+            return [agent_wire.read_heartbeat(session, what, KINDS)]
         case agent_pb2.StatusReports():
             return agent_wire.read_statuses(session, what)
         case framework_pb2.FrameworkCall() if what.WhichOneof("call") == "hello":
-            return framework_wire.read_hello(session, what)
+            return [framework_wire.read_hello(session, what)]
         case _:
             return framework_wire.read_call(session, what, KINDS)
 
@@ -146,12 +147,13 @@ def test_whatever_peers_send_is_taken_or_refused_and_every_listing_answers(messa
             cluster.session += 1
             session = cluster.session
         try:
-            event = read(message, session)
+            taken = read(message, session)
         except InvalidFieldError as error:
             if isinstance(message, framework_pb2.FrameworkCall):
                 framework_wire.write_invalid(message, error).SerializeToString()
             continue
-        step(cluster, event)
+        for event in taken:
+            step(cluster, event)
         if opens and of_agent:
             agent = session
         elif opens:
@@ -265,7 +267,7 @@ def test_a_task_that_needs_nothing_is_refused_wherever_it_comes_from() -> None:
     running = agent_pb2.RunningTask(framework_id="f", task=nothing, state=types_pb2.TASK_STATE_RUNNING)
     register = agent_pb2.AgentMessage(register=agent_pb2.Register(tasks=[running]))
 
-    event = framework_wire.read_call(1, accept, KINDS)
+    (event,) = framework_wire.read_call(1, accept, KINDS)
     assert isinstance(event, events.OfferAccepted)
     assert isinstance(event.tasks[0], events.InvalidTask)
     assert "task.resources: expected at least one resource above zero" in event.tasks[0].detail
@@ -276,7 +278,7 @@ def test_a_task_that_needs_nothing_is_refused_wherever_it_comes_from() -> None:
 def test_a_lost_status_is_one_an_agent_may_report() -> None:
     lost = types_pb2.TaskStatus(framework_id="f", task_id="t", state=types_pb2.TASK_STATE_LOST, sequence=1)
 
-    event = agent_wire.read_statuses(1, agent_pb2.StatusReports(statuses=[lost]))
+    (event,) = agent_wire.read_statuses(1, agent_pb2.StatusReports(statuses=[lost]))
 
     assert event.statuses[0].state is TaskState.LOST
 

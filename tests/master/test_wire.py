@@ -1,5 +1,7 @@
 """What a turn has for one peer becomes few messages, in order, and none that is too large."""
 
+import asyncio
+import threading
 import tracemalloc
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from fairlead_master import agent_wire, framework_wire
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
-from fairlead_master.sessions import host_of
+from fairlead_master.sessions import READ_BYTES_MAX, RECORDS_PER_EVENT_MAX, Reading, host_of
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds
@@ -144,7 +146,7 @@ def a_demand(classes: int, values: int) -> framework_pb2.FrameworkCall:
 def test_what_a_demand_takes_in_memory_is_estimated_from_its_message_and_not_too_low() -> None:
     call = a_demand(classes=50, values=90)
     tracemalloc.start()
-    event = framework_wire.read_call(SESSION, call, KINDS)
+    (event,) = framework_wire.read_call(SESSION, call, KINDS)
     found, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -169,7 +171,7 @@ def test_a_demand_that_does_not_say_lifts_what_was_declined(said: bool | None, e
         demand.lift_declines = said
     call = framework_pb2.FrameworkCall(set_demand=demand)
 
-    event = framework_wire.read_call(SESSION, call, KINDS)
+    (event,) = framework_wire.read_call(SESSION, call, KINDS)
 
     assert isinstance(event, events.DemandSet)
     assert event.lift_declines is expected
@@ -186,3 +188,54 @@ def test_a_demand_that_does_not_say_lifts_what_was_declined(said: bool | None, e
 )
 def test_a_host_is_a_peers_address_without_its_port(peer: str, host: str) -> None:
     assert host_of(peer) == host
+
+
+def test_a_long_list_of_tasks_becomes_several_events_of_which_the_last_is_answered() -> None:
+    count = 2 * RECORDS_PER_EVENT_MAX + 1
+    kill = framework_pb2.Kill(task_ids=[f"t{number}" for number in range(count)])
+
+    parts = framework_wire.read_call(SESSION, framework_pb2.FrameworkCall(request_id=7, kill=kill), KINDS)
+
+    assert all(isinstance(part, events.KillAsked) for part in parts)
+    kills = [part for part in parts if isinstance(part, events.KillAsked)]
+    assert [len(part.task_ids) for part in kills] == [RECORDS_PER_EVENT_MAX, RECORDS_PER_EVENT_MAX, 1]
+    assert [part.is_last for part in kills] == [False, False, True]
+    assert {part.request_id for part in kills} == {7}
+
+
+def test_many_reports_become_several_events_in_their_order() -> None:
+    count = RECORDS_PER_EVENT_MAX + 1
+    reports = agent_pb2.StatusReports()
+    for number in range(count):
+        reports.statuses.add(
+            framework_id="f1", task_id=f"t{number}", sequence=1, state=types_pb2.TASK_STATE_RUNNING
+        )
+
+    first, last = agent_wire.read_statuses(SESSION, reports)
+
+    assert len(first.statuses) == RECORDS_PER_EVENT_MAX
+    assert [status.task_id for status in last.statuses] == [f"t{count - 1}"]
+
+
+async def test_large_messages_are_read_in_a_thread_and_small_ones_let_others_in_now_and_then() -> None:
+    large, small = a_demand(classes=50, values=90), a_demand(classes=1, values=1)
+    reading, here = Reading(), threading.get_ident()
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    where_large = await reading.read(large, threading.get_ident)
+    turns = 0
+    for _ in range(3 * READ_BYTES_MAX // small.ByteSize()):
+        where_small = await reading.read(small, threading.get_ident)
+        assert where_small == here
+    counting.cancel()
+
+    assert large.ByteSize() > READ_BYTES_MAX
+    assert where_large != here
+    assert turns >= 2

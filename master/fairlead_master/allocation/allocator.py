@@ -361,7 +361,7 @@ class Allocator:
 
     def feasibility(self, unit: Vector, constraints: tuple[Constraint, ...]) -> Infeasibility | None:
         """Why the unit could never run on the agents registered now, active or not; None if it could, or if there are none."""
-        return find_infeasibility(self._agents.values(), unit, constraints)
+        return find_infeasibility(self._agents.values(), unit, constraints, self.counters)
 
     def diagnose(self, framework_id: FrameworkId, class_id: ClassId) -> Diagnosis:
         """Why the class waits: one dominant reason, its numbers, and what would help."""

@@ -319,6 +319,8 @@ class Counters:
     """Times a cycle found out who is next, and whether a unit fits: a unit granted, a shape parked, a framework put to sleep."""
     agents_examined: int = 0
     """Checks of one agent against one class."""
+    agents_asked: int = 0
+    """The same before there is a demand, to find out whether any agent could ever hold a unit; each constraint counts as one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from enum import Enum, unique
 
 from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent, Fit
-from fairlead_master.allocation.api import Infeasibility, RoleRow
+from fairlead_master.allocation.api import Counters, Infeasibility, RoleRow
 from fairlead_master.allocation.feasibility import find_infeasibility, shortfall
 from fairlead_master.allocation.hierarchy import with_those_above
 from fairlead_proto.ids import AgentId, ClassId
@@ -87,7 +87,7 @@ def _never_fits(scene: Scene, demand: Demand) -> Diagnosis | None:
             evidence={"agents": "0"},
             next_steps=("start an agent: fairlead agent --master HOST:PORT",),
         )
-    verdict = find_infeasibility(scene.agents.values(), *demand.shape.key)
+    verdict = find_infeasibility(scene.agents.values(), *demand.shape.key, Counters())
     if verdict is not None:
         return _infeasible(scene, demand, verdict)
     if any(agent.could_hold(*demand.shape.key) for agent in scene.agents.values()):

@@ -1,10 +1,11 @@
 """Whether a unit could ever run on the agents there are, and if not, how far the best of them is from it."""
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent
-from fairlead_master.allocation.api import Infeasibility
+from fairlead_master.allocation.api import Counters, Infeasibility
 from fairlead_proto.resources import Vector, fits, missing
 from fairlead_proto.tasks import Constraint
 
@@ -16,17 +17,30 @@ def shortfall(need: Vector, free: Vector) -> float:
     )
 
 
+DIAGNOSIS_LOOKS: Final = 10
+"""What it takes to find out how near an agent is to a unit, in looks at whether it could hold it."""
+
+
 def find_infeasibility(
-    agents: Iterable[Agent], unit: Vector, constraints: tuple[Constraint, ...]
+    agents: Iterable[Agent], unit: Vector, constraints: tuple[Constraint, ...], counters: Counters
 ) -> Infeasibility | None:
     """None if some agent, were it empty, could hold the unit, or if there is no agent to ask; else why none can."""
     all_agents = list(agents)
+    for number, agent in enumerate(all_agents, start=1):
+        if fits(unit, agent.total) and agent.meets(constraints):
+            counters.agents_asked += number * (1 + len(constraints))
+            return None
+    counters.agents_asked += len(all_agents) * (1 + len(constraints) + DIAGNOSIS_LOOKS)
+    return _diagnose(all_agents, unit, constraints)
+
+
+def _diagnose(
+    all_agents: list[Agent], unit: Vector, constraints: tuple[Constraint, ...]
+) -> Infeasibility | None:
     matching = []
     fits_without_constraints = False
     for agent in all_agents:
         if agent.meets(constraints):
-            if fits(unit, agent.total):
-                return None
             matching.append(agent)
         else:
             fits_without_constraints = fits_without_constraints or fits(unit, agent.total)

@@ -92,6 +92,8 @@ class OffersDeclined:
     scope: DeclineScope
     ttl_ms: int
     """0: the default."""
+    is_last: bool = True
+    """False for the first parts of a long call, which is answered with the last one."""
 
 
 @value
@@ -102,6 +104,8 @@ class KillAsked:
     request_id: int
     task_ids: tuple[TaskId, ...]
     grace_period_ms: int
+    is_last: bool = True
+    """False for the first parts of a long call, which is answered with the last one."""
 
 
 @value
@@ -119,6 +123,8 @@ class ReconcileAsked:
     session: int
     request_id: int
     task_ids: tuple[TaskId, ...]
+    is_last: bool = True
+    """False for the first parts of a long call, which is answered with the last one."""
 
 
 @value

@@ -33,6 +33,8 @@ from fairlead_proto.ids import FrameworkId
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import DemandClass
 
+_IDS_MAX = bounds.IDS_PER_ANSWER_MAX
+
 
 def framework_connected(master: Master, event: FrameworkConnected, now_ms: int) -> None:
     """Admit a new framework, or give a known one its new session."""
@@ -145,6 +147,7 @@ def _leave_session(master: Master, framework: Framework, now_ms: int, *, superse
         offers.take_back(master, offer, "its framework's session ended")
     framework.demand = {}
     framework.demand_version = 0
+    framework.remarks = []
     _set_demand_bytes(master, framework, 0)
     master.allocator.set_demand(framework.framework_id, (), now_ms)
 
@@ -178,9 +181,12 @@ def _end_one_too_many(master: Master, peer: str, now_ms: int) -> None:
 
 def end_overdue(master: Master, now_ms: int) -> None:
     """Remove frameworks that stayed away too long, with their tasks."""
+    ended = 0
     for framework in list(master.frameworks_away.values()):
         if framework.away_until_ms is not None and framework.away_until_ms <= now_ms:
-            remove(master, framework, now_ms)
+            ended += 1 + remove(master, framework, now_ms)
+            if ended >= bounds.TASKS_PER_STEP_MAX:
+                return
 
 
 def remove(master: Master, framework: Framework, now_ms: int) -> int:
@@ -194,8 +200,10 @@ def remove(master: Master, framework: Framework, now_ms: int) -> int:
     framework.state = FrameworkState.COMPLETED
     master.frameworks_away.pop(framework.framework_id, None)
     live = list(framework.tasks.values())
-    for task in live:
+    for task in live[: bounds.TASKS_PER_STEP_MAX]:
         tasks.kill(master, task, Reason.FRAMEWORK_REMOVED, 0, now_ms)
+    for task in live[bounds.TASKS_PER_STEP_MAX :]:
+        tasks.kill_at_next_tick(master, task, Reason.FRAMEWORK_REMOVED, now_ms)
     master.out.append(ForgetFramework(framework_id=framework.framework_id))
     master.note("framework", framework.framework_id, framework.state.value)
     tasks.close_account_if_over(master, framework)
@@ -224,9 +232,7 @@ def demand_set(master: Master, event: DemandSet, now_ms: int) -> None:
         detail = f"version: expected above {framework.demand_version}, got {event.version}"
     else:
         classes = tuple([_in_quanta(master, demand) for demand in event.classes])
-        infeasible = tuple(
-            verdict for demand in classes if (verdict := _infeasible(master, demand)) is not None
-        )
+        infeasible = _find_infeasible(master, classes)
         if infeasible:
             code, detail = CallCode.INFEASIBLE, infeasible[0].detail
         elif refusal := master.peers.demand_refusal(
@@ -266,6 +272,19 @@ def _in_quanta(master: Master, demand: DemandClass) -> DemandClass:
     return replace(demand, unit=master.kinds.vector(quantum))
 
 
+def _find_infeasible(master: Master, classes: tuple[DemandClass, ...]) -> tuple[InfeasibleClass, ...]:
+    """Classes no agent could ever hold, as far as that is found out with so many looks: at least the first one that is asked for."""
+    counters, found = master.allocator.counters, []
+    most = counters.agents_asked + bounds.AGENTS_ASKED_MAX
+    for demand in classes:
+        verdict = _infeasible(master, demand)
+        if verdict is not None:
+            found.append(verdict)
+        if counters.agents_asked >= most:
+            break
+    return tuple(found)
+
+
 def _infeasible(master: Master, demand: DemandClass) -> InfeasibleClass | None:
     verdict = master.allocator.feasibility(demand.unit, demand.constraints)
     if verdict is None:
@@ -273,6 +292,7 @@ def _infeasible(master: Master, demand: DemandClass) -> InfeasibleClass | None:
     unit = master.kinds.format(demand.unit)
     if verdict.best_agent_id is None:
         where = " and ".join(map(str, demand.constraints))
+        where = where if len(where) <= bounds.DETAIL_LENGTH_MAX else f"{where[: bounds.DETAIL_LENGTH_MAX]}..."
         detail = f"class {demand.class_id}: no registered agent meets {where}"
     else:
         detail = (
@@ -289,15 +309,18 @@ def kill_asked(master: Master, event: KillAsked, now_ms: int) -> None:
     framework = master.framework_by_session.get(event.session)
     if framework is None:
         return
-    unknown = []
+    unknown = framework.remarks
     for task_id in event.task_ids:
         task = framework.tasks.get(task_id)
         if task is not None:
             tasks.kill(master, task, Reason.KILLED_BY_FRAMEWORK, event.grace_period_ms, now_ms)
-        elif (framework.framework_id, task_id) not in master.finished:
+        elif (framework.framework_id, task_id) not in master.finished and len(unknown) < _IDS_MAX:
             unknown.append(task_id)
+    if not event.is_last:
+        return
+    framework.remarks = []
     code = CallCode.UNKNOWN if unknown else CallCode.OK
-    detail = f"tasks not known: {', '.join(unknown[:10])}" if unknown else ""
+    detail = f"tasks not known: {', '.join(unknown)}" if unknown else ""
     master.out.append(
         AnswerCall(session=event.session, request_id=event.request_id, code=code, detail=detail)
     )

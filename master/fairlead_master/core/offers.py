@@ -312,6 +312,7 @@ def offers_declined(master: Master, event: OffersDeclined, now_ms: int) -> None:
         return
     framework.unanswered = 0
     foreign = [offer_id for offer_id in event.offer_ids if _is_foreign(master, framework, offer_id)]
+    framework.remarks = [*framework.remarks, *foreign][: bounds.IDS_PER_ANSWER_MAX]
     until_ms = now_ms + (event.ttl_ms or master.settings.decline_ttl_ms)
     for offer_id in event.offer_ids:
         offer = framework.offers.get(offer_id)
@@ -322,9 +323,12 @@ def offers_declined(master: Master, event: OffersDeclined, now_ms: int) -> None:
         if event.scope is not DeclineScope.NOTHING:
             agent_id = offer.agent.agent_id if event.scope is DeclineScope.AGENT else None
             master.allocator.refuse(framework.framework_id, offer.class_id, agent_id, until_ms)
+    if not event.is_last:
+        return
     code, detail = CallCode.OK, ""
-    if foreign:
-        code, detail = CallCode.UNAUTHORIZED, f"offers of another framework: {', '.join(foreign[:10])}"
+    if framework.remarks:
+        code, detail = CallCode.UNAUTHORIZED, f"offers of another framework: {', '.join(framework.remarks)}"
+        framework.remarks = []
     master.out.append(
         AnswerCall(session=event.session, request_id=event.request_id, code=code, detail=detail)
     )

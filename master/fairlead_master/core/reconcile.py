@@ -21,6 +21,7 @@ def reconcile_asked(master: Master, event: ReconcileAsked, now_ms: int) -> None:
     if framework is None:
         return
     unheard = tuple(agent.agent_id for agent in master.agents_away.values() if not agent.has_registered)
+    # A part that is not the last one names its tasks.
     statuses = [
         status
         for task_id in event.task_ids or tuple(framework.tasks)
@@ -28,9 +29,11 @@ def reconcile_asked(master: Master, event: ReconcileAsked, now_ms: int) -> None:
     ]
     if statuses:
         forward(master, framework, statuses)
-    master.out.append(
-        FinishReconciliation(session=event.session, request_id=event.request_id, recovering_agent_ids=unheard)
-    )
+    if event.is_last:
+        done = FinishReconciliation(
+            session=event.session, request_id=event.request_id, recovering_agent_ids=unheard
+        )
+        master.out.append(done)
 
 
 def _status(

@@ -34,6 +34,20 @@ BUSY_GRANTS: Final = 25
 """Units granted within 100 ms that make a cluster busy: more than anyone gets who waits for one task after another,
 which takes some 6 ms each."""
 
+AGENTS_ASKED_MAX: Final = 20_000
+"""Looks at agents, to refuse what none could ever hold, for one demand: some 10 ms. Of a thousand classes and as many agents
+each is asked for the first classes at least. Classes that come after that are taken at their word, and wait."""
+
+DETAIL_LENGTH_MAX: Final = 500
+"""Of constraints that are repeated in a refusal: they may be a megabyte."""
+
+IDS_PER_ANSWER_MAX: Final = 10
+"""Ids named in an answer that says what is wrong with some."""
+
+TASKS_PER_STEP_MAX: Final = 500
+"""Tasks that one step ends, or offers, because their time is over or their framework is: each takes 10 to 20 µs. The rest has
+its turn with the next ticks."""
+
 RECORDS_PER_ACTION_MAX: Final = 2_000
 """Statuses or offers in one action, so that a message made of it stays far below what a peer takes."""
 

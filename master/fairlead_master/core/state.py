@@ -141,6 +141,8 @@ class Framework:
     offers_accepted: int = 0
     offers_declined: int = 0
     offers_expired: int = 0
+    remarks: list[str] = field(default_factory=list)
+    """What is to be said in the answer to a long call of which more parts are to come: at most a few ids."""
     unanswered: int = 0
     """Times in a row that it let offers expire."""
 
