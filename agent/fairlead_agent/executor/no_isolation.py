@@ -83,9 +83,6 @@ class NoIsolation:
     def discard(self, group: "FollowedGroup") -> None:
         """Follow a group no more."""
         del self._groups[group]
-        if self._orphans:
-            # Those that could be of this one or of others are of the others, or of nobody.
-            self.refresh()
 
     def close(self) -> bool:
         """Kill whatever is still there. False: something still is."""

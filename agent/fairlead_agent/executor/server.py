@@ -346,6 +346,8 @@ class Server:
     def _remove_groups(self) -> None:
         if self._removable:
             self._removable = [task for task in self._removable if not task.group.remove()]
+            # An orphan that could be of one of these tasks or of others is of the others now, or of nobody.
+            self._isolation.refresh()
 
 
 def _monotonic_ms() -> int:

@@ -183,6 +183,26 @@ async def test_daemon_without_session_and_environment_ends_with_its_task_and_not
     assert is_running(neighbour.pid)
 
 
+async def test_daemon_without_any_mark_ends_with_the_last_task_beside_it(connect: Connect) -> None:
+    agent = await connect()
+    neighbour = agent.start("neighbour", "sleep", "1000")
+    await agent.started(neighbour)
+    script = "import os, resource; resource.setrlimit(resource.RLIMIT_RTTIME, (-1, -1)); "
+    script += "os.write(1, b'%d\\n' % os.getpid()); os.execv('/bin/sleep', ['sleep', '1000'])"
+    hidden = f'env -i setsid -f {sys.executable} -I -S -c "{script}"'
+    key = agent.shell("a", f"setsid -f {hidden}; while [ ! -s stdout ]; do sleep 0.01; done")
+    await agent.exited(key)
+    later = agent.start("later", "sleep", "1000")
+    await agent.started(later)
+    daemon = int(agent.output("a"))
+    assert is_running(daemon)
+
+    agent.client.kill_all(neighbour)
+    await agent.exited(neighbour)
+
+    assert not is_running(daemon)
+
+
 async def test_daemon_that_never_stops_forking_ends_with_its_task(connect: Connect, isolation: str) -> None:
     """Each of its processes has lost its parent, lives for a moment, and leaves another one behind."""
     agent = await connect(isolation)
@@ -250,11 +270,13 @@ first, second = isolation.create("a", "/a"), isolation.create("b", "/b")
 isolation.refresh()
 assert (first.pids(), second.pids()) == ([], [])
 first.remove()
+isolation.refresh()
 assert second.pids() == [orphan]
 isolation.create("c", "/c")
 isolation.refresh()
 assert second.pids() == [orphan]
 second.remove()
+isolation.refresh()
 os.waitpid(orphan, 0)
 """
     await run_as_a_reaper(script, tmp_path)
