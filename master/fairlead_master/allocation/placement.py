@@ -20,8 +20,8 @@ Chance is a function of a seed, the number of the decision and the agent, so the
 ``heartbeat:7`` name the seed; it is 0 otherwise.
 
 Under ``slots:K`` the free part is a number of slots, and no shape: ``spread`` and ``pack`` count free slots, and for ``align`` all
-agents with a free slot look alike, so that it is ``random``. The emptiest by slots is a bad rule for a baseline: while all of a
-cluster's agents are dealt tasks in turn, each gets those of the same few frameworks, and unlike tasks never meet.
+agents with a free slot look alike, so that it is ``random``. The emptiest by slots deals tasks to agents in
+turn: on a full cluster each agent gets those of the same few frameworks, and unlike tasks never meet.
 
 We differ from Tetris in that columns of zero size are skipped.
 """
