@@ -17,7 +17,7 @@ PYTEST_ARGS ?=
 # No grpc code of ours forks; grpc's fork handlers only add a lock that a fork elsewhere could wait on for ever.
 export GRPC_ENABLE_FORK_SUPPORT := 0
 
-.PHONY: help setup demo test check format lint types contracts tidy protos protos-venv lock bench clean
+.PHONY: help setup demo test check checks format lint types contracts tidy protos protos-venv lock bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -39,7 +39,9 @@ demo: setup ## run the demonstration on a local cluster (ends by itself)
 test: setup protos-venv ## run the whole test suite
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
-check: format lint types contracts tidy test ## run what CI runs
+check: checks test ## run what CI runs
+
+checks: format lint types contracts tidy
 
 format: setup ## fail if a file is not formatted
 	@$(BIN)/ruff format --check .
