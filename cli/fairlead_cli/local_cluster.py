@@ -32,6 +32,9 @@ a host that swaps."""
 LOOK_INTERVAL_S: Final = 0.02
 """Between looks at a cluster that starts or stops: small against the time either takes."""
 
+ROOM_BYTES_MIN: Final = 1 << 20
+"""On the disk at the start, for logs, journals and the registry: on a full one processes die and cannot write why."""
+
 TEARDOWN_TIMEOUT_S: Final = 1.0
 """For the master to end all frameworks when the cluster stops. It is a courtesy to them: the agents end the tasks anyway."""
 
@@ -291,6 +294,8 @@ class LocalCluster:
         # Only what is missing is made private: a directory that was there before may be shared on purpose.
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.directory / "logs").mkdir(exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=self.directory) as room:
+            os.posix_fallocate(room.fileno(), 0, ROOM_BYTES_MIN)
 
     def _start_processes(self) -> None:
         port = self._port or _free_port()

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import socket
@@ -64,6 +65,23 @@ def test_what_up_cannot_use_is_refused_in_one_line_before_anything_starts(
     assert outcome.err.startswith("fairlead: ")
     assert error in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_full_disk_is_told_in_one_line_before_anything_starts(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Processes on it would die without a word, since they cannot write one into their logs."""
+
+    def fall_short(descriptor: int, offset: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", fall_short)
+    monkeypatch.setattr(ChildProcess, "start", lambda process: pytest.fail(f"{process.name} was started"))
+
+    outcome = invoke("up", "--port", "0", "--state", str(tmp_path))
+
+    assert outcome.code == 2
+    assert outcome.err == f"fairlead: {tmp_path}: expected to write to it, got: No space left on device\n"
 
 
 def test_process_that_dies_at_its_start_is_shown_with_its_last_words(tmp_path: Path) -> None:
