@@ -2,6 +2,7 @@
 #   docker build --build-arg BASE_IMAGE=debian-with-python -t fairlead .
 # A host that reaches packages through a mirror hands its pip.conf in, where it stays out of every layer:
 #   docker build --secret id=pip,src=$HOME/.config/pip/pip.conf -t fairlead .
+# and, if the mirror's certificate is signed by an authority of its own, that one's PEM file too: --secret id=ca,src=ca.pem
 ARG BASE_IMAGE=python:3.11-slim
 
 FROM ${BASE_IMAGE} AS build
@@ -9,7 +10,9 @@ WORKDIR /src
 # The lock files change least, so they come first: a change of the code does not install the dependencies again.
 COPY requirements.lock requirements-runtime.lock ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
-    python3 -m venv /opt/fairlead \
+    --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
+    if [ -s /run/secrets/ca.pem ]; then export PIP_CERT=/run/secrets/ca.pem; fi \
+ && python3 -m venv /opt/fairlead \
  && /opt/fairlead/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-runtime.lock \
  && python3 -m venv /opt/build \
  && /opt/build/bin/python -m pip install --no-cache-dir --require-hashes -r requirements.lock

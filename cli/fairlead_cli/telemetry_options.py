@@ -41,7 +41,12 @@ def mqtt_options(command: Command) -> Command:
             type=_FILE,
             help="PEM file of the authority of an mqtts broker [default: the system's]",
         ),
-        click.option("--mqtt-password-file", type=_FILE, help="Its first line is the password of USER."),
+        click.option(
+            "--mqtt-password-file",
+            type=_FILE,
+            envvar="FAIRLEAD_MQTT_PASSWORD_FILE",
+            help="Its first line is the password of USER.",
+        ),
         click.option(
             "--mqtt",
             metavar="URL",

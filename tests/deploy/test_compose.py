@@ -32,6 +32,11 @@ def agents() -> dict[str, dict[str, Any]]:
     return {name: service for name, service in SERVICES.items() if service["command"][:1] == ["agent"]}
 
 
+def ours() -> dict[str, dict[str, Any]]:
+    """Return the services that run our image: all but the broker."""
+    return {name: service for name, service in SERVICES.items() if service["image"] == "fairlead:local"}
+
+
 def option(service: dict[str, Any], name: str) -> str:
     """Return the value that follows `name` in the service's command."""
     command: list[str] = service["command"]
@@ -53,6 +58,7 @@ def test_one_master_three_agents_and_a_framework() -> None:
 
     assert masters == ["master"]
     assert list(agents()) == ["agent-1", "agent-2", "agent-3"]
+    assert SERVICES.keys() - ours().keys() == {"broker"}
     assert "framework" in SERVICES
 
 
@@ -69,9 +75,37 @@ def test_framework_waits_for_every_agent_and_agents_for_the_master() -> None:
     assert all(list(agent["depends_on"]) == ["master"] for agent in agents().values())
 
 
-def test_every_volume_is_declared_and_used_by_one_service() -> None:
-    used = [mount.split(":")[0] for service in SERVICES.values() for mount in service.get("volumes", [])]
-    assert sorted(used) == sorted(COMPOSE["volumes"])
+def volumes(service: dict[str, Any]) -> list[str]:
+    return [mount for mount in service.get("volumes", []) if not mount.startswith("./")]
+
+
+def test_every_volume_is_declared_and_written_by_one_service() -> None:
+    written = [
+        mount.split(":")[0]
+        for service in SERVICES.values()
+        for mount in volumes(service)
+        if not mount.endswith(":ro")
+    ]
+    read = {mount.split(":")[0] for service in SERVICES.values() for mount in volumes(service)}
+    assert sorted(written) == sorted(COMPOSE["volumes"])
+    assert read == set(written)
+
+
+def test_everyone_finds_the_password_of_the_user_it_is_at_the_broker() -> None:
+    for name, service in {**agents(), "master": SERVICES["master"]}.items():
+        environment = service["environment"]
+        user = "master" if name == "master" else "agent"
+        assert environment["FAIRLEAD_MQTT"] == f"mqtt://{user}@broker:1883", name
+        assert environment["FAIRLEAD_MQTT_PASSWORD_FILE"] == f"/broker/{user}/password", name
+        assert f"broker-{user}:/broker/{user}:ro" in service["volumes"], name
+
+
+def test_the_brokers_access_list_names_the_users_that_have_passwords() -> None:
+    acl = (REPOSITORY / "examples" / "mosquitto" / "acl").read_text()
+    made = re.search(r"for user in (.*); do", SERVICES["broker"]["command"][2])
+
+    assert made is not None
+    assert re.findall(r"^user (\w+)$", acl, re.MULTILINE) == made[1].split()
 
 
 def test_state_and_sandboxes_are_on_the_volume() -> None:
@@ -96,7 +130,7 @@ def test_everyone_dials_the_port_the_master_listens_on() -> None:
 
     assert SERVICES["master"]["ports"] == [f"127.0.0.1:{port}:{port}"]
     assert {option(agent, "--master") for agent in agents().values()} == {f"master:{port}"}
-    assert all(service["environment"]["FAIRLEAD_MASTER"] == f"master:{port}" for service in SERVICES.values())
+    assert all(service["environment"]["FAIRLEAD_MASTER"] == f"master:{port}" for service in ours().values())
 
 
 def test_agents_have_host_names_of_their_own_which_their_health_check_asks_for() -> None:
@@ -156,5 +190,5 @@ def test_image_gets_every_source_root_and_its_build_inputs() -> None:
     )
     allowed = re.findall(r"^!(.+)$", (REPOSITORY / ".dockerignore").read_text(), re.MULTILINE)
 
-    assert len(packages) == 6
+    assert len(packages) == 7
     assert {*packages, "pyproject.toml", "LICENSE"} <= set(allowed)

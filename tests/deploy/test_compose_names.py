@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())[
-    "services"
-]
+COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = {
+    name: service for name, service in COMPOSE["services"].items() if service["image"] == "fairlead:local"
+}
+"""Those that run our image: all but the broker."""
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 
 
