@@ -22,16 +22,8 @@ from fairlead_sdk.events import Connected, Disconnected, Event, SessionOver, Sta
 from fairlead_sdk.handles import Listener, OnProgress, RunGroup, TaskHandle
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.transport import Transport
-from fairlead_sdk.workload import (
-    Action,
-    EndTasks,
-    GiveBack,
-    JobEnded,
-    JobMoved,
-    Phase,
-    TakeOffer,
-    Workload,
-)
+from fairlead_sdk.workload import Phase, Workload
+from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, JobMoved, TakeOffer
 
 UNREACHABLE_TIMEOUT_S: Final = 60.0
 """How long an agent may be away before its tasks are run elsewhere. A host reboots, and a switch restarts, within it."""

@@ -7,7 +7,8 @@ from typing import Protocol
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk.errors import FairleadError
 from fairlead_sdk.task import Progress, Task, TaskResult
-from fairlead_sdk.workload import JobMoved, Phase
+from fairlead_sdk.workload import Phase
+from fairlead_sdk.workload_actions import JobMoved
 
 OnProgress = Callable[[Progress], object]
 

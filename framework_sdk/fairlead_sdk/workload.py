@@ -13,7 +13,7 @@ from typing import Final
 
 from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus, TaskUsage
-from fairlead_sdk.calls import Demand, Launch
+from fairlead_sdk.calls import Demand
 from fairlead_sdk.demand import DemandBook
 from fairlead_sdk.errors import FairleadError, Infeasible
 from fairlead_sdk.events import (
@@ -32,6 +32,7 @@ from fairlead_sdk.events import (
 )
 from fairlead_sdk.refusals import call_failure, infeasible_error
 from fairlead_sdk.task import Task, TaskResult
+from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, JobMoved, TakeOffer
 
 MISFITS_MAX: Final = 10
 """Times a task may be found not to fit an offer made for it. Once is a race; ten times is a disagreement about amounts."""
@@ -96,48 +97,6 @@ def _ending(status: TaskStatus) -> _Ending:
         signal=status.signal,
         usage=status.usage,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class TakeOffer:
-    """Accept this offer for these attempts."""
-
-    offer: Offer
-    launches: tuple[Launch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GiveBack:
-    """Decline these offers: nothing here needs them."""
-
-    offer_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EndTasks:
-    """Kill these attempts."""
-
-    task_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class JobMoved:
-    """A job's current attempt runs, or waits again."""
-
-    job_id: str
-    is_running: bool
-    is_retry: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class JobEnded:
-    """A job is over: its result, or why there is none."""
-
-    job_id: str
-    outcome: TaskResult | FairleadError
-
-
-Action = TakeOffer | GiveBack | EndTasks | JobMoved | JobEnded
 
 
 @dataclass(slots=True)

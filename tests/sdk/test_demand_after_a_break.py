@@ -1,7 +1,8 @@
 """What is wanted is said anew after a broken stream, without what has been launched since it was last said."""
 
 from fairlead_sdk.events import AcceptItem, AcceptResult, Disconnected, Offer, OffersReceived
-from fairlead_sdk.workload import GiveBack, TakeOffer, Workload
+from fairlead_sdk.workload import Workload
+from fairlead_sdk.workload_actions import GiveBack, TakeOffer
 from tests.sdk.builders import a_task
 
 

@@ -7,7 +7,8 @@ from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import workload as workload_module
 from fairlead_sdk.events import AcceptItem, AcceptResult, Offer, OffersReceived, StatusReceived
-from fairlead_sdk.workload import EndTasks, TakeOffer, Workload
+from fairlead_sdk.workload import Workload
+from fairlead_sdk.workload_actions import EndTasks, TakeOffer
 from tests.sdk.builders import a_task
 
 

@@ -29,7 +29,8 @@ from fairlead_sdk.events import (
     StatusReceived,
 )
 from fairlead_sdk.task import TaskResult
-from fairlead_sdk.workload import Action, EndTasks, GiveBack, JobEnded, TakeOffer, Workload
+from fairlead_sdk.workload import Workload
+from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, TakeOffer
 from tests.sdk.builders import a_task
 
 ENDINGS = (TaskState.FINISHED, TaskState.FAILED, TaskState.LOST, TaskState.DROPPED, TaskState.GONE)
