@@ -20,6 +20,7 @@ from fairlead_sdk.clock import Timer, wait_until
 from fairlead_sdk.errors import Closed, FairleadError, Refused
 from fairlead_sdk.events import Connected, Disconnected, Event, SessionOver, StatusReceived, Welcome
 from fairlead_sdk.handles import Listener, OnProgress, RunGroup, TaskHandle
+from fairlead_sdk.session_state import RECONCILE_TASKS_MAX
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.transport import Transport
 from fairlead_sdk.workload import Phase, Workload
@@ -61,7 +62,8 @@ class Framework:
             then 127.0.0.1:5050.
         role: the account its share is counted on, like ``research/vision``; empty is ``default``.
         weight: of the role, if the role has none yet.
-        framework_id: resume this framework; by default a new one is made.
+        framework_id: resume this framework, as after a crash of this program; by default a new one is made. What its
+            earlier session left running is taken up by the tasks' ids: see ``run``.
         failover_timeout: how long its tasks outlive a lost session, in seconds or text; None is the master's hour.
         principal: who asks, if the master authenticates.
         on_exit: ``teardown`` kills what still runs when the context is left, ``leave`` lets it run on.
@@ -105,7 +107,8 @@ class Framework:
         self._connect_timeout_ms = parse_duration("connect_timeout", connect_timeout)
         self._reconnect_timeout_ms = parse_duration("reconnect_timeout", reconnect_timeout)
         self._workload = Workload(
-            unreachable_timeout_ms=parse_duration("unreachable_timeout", unreachable_timeout)
+            unreachable_timeout_ms=parse_duration("unreachable_timeout", unreachable_timeout),
+            is_resumed=bool(framework_id),
         )
         self._client: MasterClient | None = None
         self._welcome: Welcome | None = None
@@ -147,9 +150,6 @@ class Framework:
         )
         self._welcome = await self._client.start()
         self._id_prefix = f"{self._welcome.framework_id}-"
-        if self._hello.framework_id:
-            # The ids of the earlier session are taken, and it is not known here how many there were.
-            self._id_prefix += f"{round(transport.jitter() * 0xFFFFFF):06x}-"
 
     async def close(self) -> None:
         """End the session, by default with all its tasks; a second call does nothing."""
@@ -191,6 +191,11 @@ class Framework:
         A task that fails is a result, not an error, and so is one that is larger than every agent: its state is ERROR,
         its reason INFEASIBLE. With no agent registered yet, it waits. If the awaiting task is cancelled, or an error is
         raised, the tasks that are not over are killed first, and waited for as long as their grace periods allow.
+
+        A framework that is resumed (``framework_id``) first asks where each task is, by its ``task_id``: one that runs is
+        waited for, one that ended meanwhile gives its result, and only one nobody knows is launched. So a program that
+        wants to take up its work keeps the framework's id and the ids of its tasks, says the same tasks again, and keeps
+        results it was given: a master remembers the last 10,000 ends, and none over its own restart.
 
         Args:
             tasks: what to run; they may differ in their demands.
@@ -322,6 +327,11 @@ class Framework:
             raise ValueError(f"task_id: expected at most {limit} characters, got {len(task.task_id)}")
         if task.task_id:
             return task.task_id
+        if self._hello.framework_id:
+            raise ValueError(
+                f"task_id: expected one, got none for {task.name or task.command[0]}: framework {self.framework_id} is "
+                "resumed, and only by the id it had a task that still runs is known, instead of being run twice"
+            )
         self._ids_made += 1
         return f"{self._id_prefix}{self._ids_made}"
 
@@ -384,6 +394,10 @@ class Framework:
         demand = self._workload.take_demand()
         if demand is not None:
             client.state.set_demand(demand)
+        questions = self._workload.take_questions()
+        for start in range(0, len(questions), RECONCILE_TASKS_MAX):
+            asked = questions[start : start + RECONCILE_TASKS_MAX]
+            self._workload.asked(client.state.reconcile(asked), asked)
         client.flush()
         self._watch_deadline()
         for group in tuple(self._groups):
@@ -405,6 +419,8 @@ class Framework:
                 client.state.kill(action.task_ids)
             case JobMoved():
                 self._listeners[action.job_id].moved(action)
+                if action.found is not None:
+                    self._attempt_ids[action.found.task] = action.found.task_id
             case JobEnded():
                 self._listeners.pop(action.job_id).ended(action.job_id, action.outcome)
             case _:

@@ -6,7 +6,7 @@ passed on never. Reports the master makes itself carry sequence 0 and are always
 
 from typing import Final
 
-from fairlead_proto.task_state import is_terminal
+from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import TaskStatus
 
 ENDED_TASKS_MAX: Final = 100_000
@@ -29,7 +29,9 @@ class Sequences:
             return False
         if status.sequence:
             self._seen[status.task_id] = status.sequence
-        if is_terminal(status.state):
+        # Of what nobody ever knew nothing ended: it may be launched after all.
+        is_nothing = status.reason is Reason.UNKNOWN_TASK and status.task_id not in self._seen
+        if is_terminal(status.state) and not is_nothing:
             self._end(status.task_id)
         return True
 

@@ -6,20 +6,21 @@ attempt waits, is being launched or runs; only an attempt on an agent that stays
 knows whether it still runs, and it is killed then.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Final
 
 from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus, TaskUsage
-from fairlead_sdk.calls import Demand
+from fairlead_sdk.calls import Demand, Launch
 from fairlead_sdk.demand import DemandBook
 from fairlead_sdk.errors import FairleadError, Infeasible
 from fairlead_sdk.events import (
     AcceptItem,
     AcceptResult,
     CallCode,
+    CallResult,
     Connected,
     DemandAnswered,
     Disconnected,
@@ -27,10 +28,12 @@ from fairlead_sdk.events import (
     Heartbeat,
     Offer,
     OffersReceived,
+    ReconcileDone,
     Rejection,
     StatusReceived,
 )
 from fairlead_sdk.refusals import call_failure, infeasible_error
+from fairlead_sdk.search import Finder, Search, attempt_name
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, JobMoved, TakeOffer
 
@@ -48,6 +51,8 @@ INFEASIBLE_PATIENCE_MS: Final = 60_000
 class Phase(Enum):
     """Where a job's current attempt is."""
 
+    SOUGHT = "SOUGHT"
+    """It may run since an earlier session of the framework; the master is asked."""
     WAITING = "WAITING"
     ASKED = "ASKED"
     LIVE = "LIVE"
@@ -110,8 +115,10 @@ class _Refusals:
 class Workload:
     """All jobs of one framework that are not over."""
 
-    def __init__(self, *, unreachable_timeout_ms: int) -> None:
+    def __init__(self, *, unreachable_timeout_ms: int, is_resumed: bool = False) -> None:
+        """Begin with no jobs; ``is_resumed`` if an earlier session may have left tasks behind."""
         self._unreachable_timeout_ms = unreachable_timeout_ms
+        self._finder = Finder() if is_resumed else None
         self._book = DemandBook()
         self._jobs: dict[str, _Job] = {}
         self._by_attempt: dict[str, _Job] = {}
@@ -146,7 +153,20 @@ class Workload:
         )
         self._jobs[job_id] = job
         self._by_attempt[job_id] = job
-        self._wait(job)
+        if self._finder is None:
+            self._wait(job)
+        else:
+            job.phase = Phase.SOUGHT
+            self._finder.seek(job_id, attempts_max=1 + task.retries + task.retry_failed)
+
+    def take_questions(self) -> list[str]:
+        """The ids of attempts the master is to be asked about; ``asked`` says by which request that was done."""
+        return [] if self._finder is None else self._finder.take_questions()
+
+    def asked(self, request_id: int, attempt_ids: Sequence[str]) -> None:
+        """The master is asked about these attempts."""
+        assert self._finder is not None, "nothing is sought"
+        self._finder.asked(request_id, attempt_ids)
 
     def kill(self, job_ids: Iterable[str]) -> list[Action]:
         """End these jobs; those that are over are left out. Each still ends with a result of its own."""
@@ -158,7 +178,7 @@ class Workload:
                 self._book.remove(job.attempt_id, job.class_id)
                 self._demand_changed = True
                 actions.append(self._end_killed(job))
-            else:
+            elif job.phase is not Phase.SOUGHT:
                 to_end.append(job.attempt_id)
         return [*actions, EndTasks(tuple(to_end))] if to_end else actions
 
@@ -200,7 +220,14 @@ class Workload:
                 # No timer of its own: what is refreshed here is shown to people, or has waited for seconds already.
                 if self._book.resume_all() or self._book.is_stale():
                     self._demand_changed = True
+                if self._finder is not None:
+                    self._finder.ask_again()
                 return []
+            case ReconcileDone() | CallResult() if self._finder is not None:
+                found = self._finder.answered(event)
+                return [
+                    action for job_id in found for action in self._end_search(job_id, found[job_id], now_ms)
+                ]
             case Connected():
                 return self._repeat_kills() if event.resumed else []
             case Disconnected():
@@ -267,12 +294,51 @@ class Workload:
         self._wait(job, again=True)
         return []
 
+    def _end_search(self, job_id: str, search: Search, now_ms: int) -> list[Action]:
+        """Take up what the last session left of a job, or have it launched."""
+        job = self._jobs.get(job_id)
+        if job is None or self._finder is None:
+            return []
+        status = search.live()
+        if status is None and search.open_ids():
+            # As with a task of our own whose agent is away: it is run elsewhere only when that takes too long.
+            if job.unreachable_until_ms is None:
+                job.unreachable_until_ms = now_ms + self._unreachable_timeout_ms
+                self._unreachable[job.attempt_id] = job
+            return []
+        self._finder.stop(job_id)
+        self._forget_unreachable(job)
+        status = status or search.ended()
+        if status is None:
+            if job.kill_wanted:
+                return [self._end_killed(job)]
+            self._wait(job)
+            return []
+        del self._by_attempt[job.attempt_id]
+        job.attempt_id = status.task_id
+        self._by_attempt[job.attempt_id] = job
+        job.attempt = job.launches = search.numbers[status.task_id]
+        failures = min(search.failures_before(job.attempt), job.failures_left)
+        job.failures_left -= failures
+        job.retries_left = max(0, job.retries_left - (job.attempt - 1 - failures))
+        job.phase = Phase.LIVE
+        moved = JobMoved(job.job_id, is_running=True, found=Launch(job.attempt_id, job.task))
+        actions = [moved, *self._on_status(status, now_ms)]
+        # When it began was told to the earlier session; what the master repeats has the time of the repeat.
+        job.started_ms = 0
+        is_over = job_id not in self._jobs or job.phase is not Phase.LIVE
+        return actions if is_over or not job.kill_wanted else [*actions, EndTasks((job.attempt_id,))]
+
     def _on_status(self, status: TaskStatus, now_ms: int) -> list[Action]:
+        if self._finder is not None and status.task_id not in self._given_up and self._finder.note(status):
+            return []
         job = self._by_attempt.get(status.task_id)
         if job is None and status.task_id in self._given_up and not is_terminal(status.state):
             # Its agent was away over a master's restart, and what it still runs has been replaced.
             return [EndTasks((status.task_id,))] if status.state is not TaskState.KILLING else []
-        if job is None or job.phase is Phase.WAITING:
+        if job is None and self._finder is not None:
+            self._finder.keep(status)
+        if job is None or job.phase in (Phase.WAITING, Phase.SOUGHT):
             return []
         came_back = job.unreachable_until_ms is not None
         job.state = status.state
@@ -330,6 +396,8 @@ class Workload:
 
     def _retry_or_end(self, job: _Job, status: _Ending) -> list[Action]:
         self._forget_unreachable(job)
+        if self._finder is not None:
+            self._finder.stop(job.job_id)
         is_loss = status.state in RETRIABLE or status.state is TaskState.UNREACHABLE
         is_failure = status.state is TaskState.FAILED
         if is_loss:
@@ -344,7 +412,7 @@ class Workload:
         was_running = job.phase is Phase.LIVE
         del self._by_attempt[job.attempt_id]
         job.attempt += 1
-        job.attempt_id = f"{job.job_id}.{job.attempt}"
+        job.attempt_id = attempt_name(job.job_id, job.attempt)
         job.started_ms = 0
         job.state = TaskState.STAGING
         self._by_attempt[job.attempt_id] = job
@@ -383,6 +451,8 @@ class Workload:
 
     def _end(self, job: _Job, outcome: TaskResult | FairleadError) -> JobEnded:
         self._forget_unreachable(job)
+        if self._finder is not None:
+            self._finder.stop(job.job_id)
         del self._jobs[job.job_id]
         del self._by_attempt[job.attempt_id]
         return JobEnded(job.job_id, outcome)

@@ -37,6 +37,8 @@ class JobMoved:
     job_id: str
     is_running: bool
     is_retry: bool = False
+    found: Launch | None = None
+    """The attempt, if an earlier session began it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,18 +98,6 @@ async def test_a_framework_id_the_fake_does_not_know_has_expired() -> None:
         await Framework("f", master=FakeMaster(), framework_id="framework-9").start()
 
 
-async def test_a_resumed_framework_does_not_reuse_ids() -> None:
-    master = a_master()
-    async with Framework("f", master=master, on_exit="leave") as framework:
-        await master.finish(framework.run([a_task()]))
-        framework_id = framework.framework_id
-    async with Framework("f", master=master, framework_id=framework_id) as framework:
-        [result] = await master.finish(framework.run([a_task()]))
-
-    assert result.ok
-    assert len({task.task_id for task in master.tasks}) == 2
-
-
 async def test_ten_thousand_tasks_are_one_run_in_a_few_messages() -> None:
     master = FakeMaster()
     for number in range(20):

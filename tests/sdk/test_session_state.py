@@ -145,6 +145,20 @@ def test_of_several_demands_one_that_lifts_declines_is_enough() -> None:
     assert sent(session) == [SetDemand(version=3, classes=(DEMAND,), lift_declines=False)]
 
 
+def test_a_task_that_nobody_knew_is_asked_for_once_it_was_launched() -> None:
+    session = an_open_session()
+    session.receive(3, [a_status(sequence=0, state=TaskState.LOST, reason=Reason.UNKNOWN_TASK)])
+    request_id = accepted(session, "t1")
+    session.take_outgoing()
+    item = AcceptItem(task_id="t1")
+    session.receive(3, [AcceptResult(request_id=request_id, offer_id=OFFER.offer_id, items=(item,))])
+
+    session.link_broken("gone")
+    calls = [call for _, call in reopen(session)]
+
+    assert Reconcile(("t1",)) in calls
+
+
 def test_acknowledgements_are_cumulative_and_share_one_call() -> None:
     session = an_open_session()
     for received in (a_status(sequence=1), a_status(sequence=2), a_status("t2")):

@@ -128,10 +128,42 @@ async def test_a_second_session_with_the_same_id_takes_over(cluster: LocalCluste
     async with Framework("f", master=cluster.address, framework_id=first.framework_id) as second:
         with pytest.raises(Superseded):
             await waiting
-        [result] = await second.run([a_task()])
+        [result] = await second.run([a_task(task_id="another")])
+    await first.close()
+    assert result.ok
+
+
+async def test_a_framework_with_its_old_id_takes_up_what_runs_and_what_ended(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+
+    def tasks() -> list[Task]:
+        return [
+            a_task("sh", "-c", "echo over; exit 3", task_id="over"),
+            a_task("sh", "-c", f"while test ! -e {go}; do sleep 0.05; done; echo runs", task_id="runs"),
+        ]
+
+    first = Framework("f", master=cluster.address, on_exit="leave")
+    await first.start()
+    # Of one kind, they are launched together.
+    over, _ = [first.submit(task) for task in tasks()]
+    await over
     await first.close()
 
-    assert result.ok
+    async with Framework("f", master=cluster.address, framework_id=first.framework_id) as second:
+        again = tasks()
+        running = begin(second.run(again))
+        await second.submit(a_task(task_id="later"))
+        go.touch()
+        results = await running
+        output = await second.stdout(again[1])
+        async with OperatorClient(cluster.address) as operator:
+            launched = {task.task_id async for task in operator.tasks(framework_id=first.framework_id)}
+
+    assert [(result.exit_code, result.attempts) for result in results] == [(3, 1), (0, 1)]
+    assert output == "runs\n"
+    assert launched == {"over", "runs", "later"}
 
 
 async def test_who_declares_no_demand_runs_tasks_on_quanta(cluster: LocalCluster) -> None:

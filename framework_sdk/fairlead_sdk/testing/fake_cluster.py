@@ -43,6 +43,8 @@ class FakeTask:
     launched_ms: int
     ended_ms: int | None = None
     sequence: int = 0
+    last: TaskStatus | None = None
+    """What its agent reported last."""
     unacknowledged: list[TaskStatus] = field(default_factory=list)
     kill_requested_ms: int | None = None
 
@@ -213,6 +215,7 @@ class FakeCluster:
         status = self.status(
             task, reason, message, sequence=task.sequence, exit_code=exit_code, signal=signal
         )
+        task.last = status
         task.unacknowledged.append(status)
         if task.agent.is_present:
             self._report(task, status)

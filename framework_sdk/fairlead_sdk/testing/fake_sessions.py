@@ -258,7 +258,9 @@ class FakeSessions:
         statuses: list[TaskStatus] = []
         for task_id in asked:
             task = known.get(task_id)
-            if task is not None:
+            if task is not None and task.last is not None and task.last.state is task.state and task.is_over:
+                statuses.append(task.last)
+            elif task is not None:
                 statuses.append(self._cluster.status(task, Reason.RECONCILIATION, "as asked"))
             elif not recovering:
                 statuses.append(self._unknown(framework, task_id))

@@ -1,0 +1,148 @@
+"""Which attempts of a job an earlier session of the framework left behind: what the master answers about each id.
+
+Attempts are known by their ids alone, which follow from the task's: the first has the task's own, the second ``<id>.2``.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fairlead_proto.task_state import Reason, TaskState, is_terminal
+from fairlead_proto.tasks import TaskStatus
+from fairlead_sdk.events import CallResult, ReconcileDone
+
+UNCLAIMED_MAX: Final = 10_000
+"""Reports kept until their tasks are submitted: as many as a master remembers of tasks that ended, and can repeat."""
+
+
+def attempt_name(job_id: str, number: int) -> str:
+    """The id of a job's attempt, counted from 1."""
+    return job_id if number == 1 else f"{job_id}.{number}"
+
+
+class Search:
+    """What is known of the attempts one job may have had."""
+
+    def __init__(self, job_id: str, attempts_max: int) -> None:
+        self.numbers = {attempt_name(job_id, number): number for number in range(1, attempts_max + 1)}
+        """Attempt id to its number."""
+        self._answers: dict[int, TaskStatus | None] = {}
+
+    def note(self, status: TaskStatus) -> None:
+        """A report on one of the attempts; a later one counts."""
+        is_unknown = status.state is TaskState.LOST and status.reason is Reason.UNKNOWN_TASK
+        self._answers[self.numbers[status.task_id]] = None if is_unknown else status
+
+    def note_silence(self, attempt_id: str) -> None:
+        """The master was asked and has nothing to say about this attempt."""
+        self._answers.setdefault(self.numbers[attempt_id], None)
+
+    def open_ids(self) -> list[str]:
+        """The attempts of which it is not known yet whether they are anywhere; those may be on agents that are away."""
+        return [
+            attempt_id
+            for attempt_id, number in self.numbers.items()
+            if number not in self._answers or _is_away(self._answers[number])
+        ]
+
+    def live(self) -> TaskStatus | None:
+        """The last attempt that is not over."""
+        return next((status for status in self._known() if not is_terminal(status.state)), None)
+
+    def ended(self) -> TaskStatus | None:
+        """The last attempt of which the end is known."""
+        return next((status for status in self._known() if is_terminal(status.state)), None)
+
+    def failures_before(self, number: int) -> int:
+        """How many attempts before this one failed by themselves, as far as is remembered."""
+        return sum(
+            status.state is TaskState.FAILED
+            for status in self._known()
+            if self.numbers[status.task_id] < number
+        )
+
+    def _known(self) -> list[TaskStatus]:
+        """What agents or the master said of attempts, the last attempt first."""
+        return [
+            status
+            for _, status in sorted(self._answers.items(), reverse=True, key=lambda item: item[0])
+            if status is not None and not _is_away(status)
+        ]
+
+
+class Finder:
+    """All searches that are under way, and the reports on attempts nobody has submitted a task for yet."""
+
+    def __init__(self) -> None:
+        self._searches: dict[str, Search] = {}
+        self._job_of: dict[str, str] = {}
+        """Attempt id to the job it may belong to."""
+        self._unclaimed: dict[str, TaskStatus] = {}
+        self._questions: dict[str, None] = {}
+        self._asked: dict[int, tuple[str, ...]] = {}
+        self._again: dict[str, None] = {}
+
+    def seek(self, job_id: str, *, attempts_max: int) -> None:
+        """Find out whether attempts of this job are anywhere."""
+        self._searches[job_id] = search = Search(job_id, attempts_max)
+        for attempt_id in search.numbers:
+            self._job_of[attempt_id] = job_id
+            self._questions[attempt_id] = None
+            if attempt_id in self._unclaimed:
+                search.note(self._unclaimed.pop(attempt_id))
+
+    def stop(self, job_id: str) -> None:
+        """The job's search is over."""
+        search = self._searches.pop(job_id, None)
+        for attempt_id in () if search is None else search.numbers:
+            self._job_of.pop(attempt_id, None)
+            self._questions.pop(attempt_id, None)
+            self._again.pop(attempt_id, None)
+
+    def note(self, status: TaskStatus) -> bool:
+        """Keep a report for the search it belongs to; False if the attempt is not sought."""
+        job_id = self._job_of.get(status.task_id)
+        if job_id is not None:
+            self._searches[job_id].note(status)
+            return True
+        return False
+
+    def keep(self, status: TaskStatus) -> None:
+        """Keep a report on an attempt of which no task was submitted: the task may still come."""
+        self._unclaimed.pop(status.task_id, None)
+        self._unclaimed[status.task_id] = status
+        if len(self._unclaimed) > UNCLAIMED_MAX:
+            del self._unclaimed[next(iter(self._unclaimed))]
+
+    def take_questions(self) -> list[str]:
+        """The attempts to ask the master about now."""
+        questions, self._questions = self._questions, {}
+        return list(questions)
+
+    def asked(self, request_id: int, attempt_ids: Sequence[str]) -> None:
+        """The master is asked about these attempts."""
+        self._asked[request_id] = tuple(attempt_ids)
+
+    def ask_again(self) -> None:
+        """Time has passed: agents that were away may be back."""
+        self._questions.update(self._again)
+        self._again = {}
+
+    def answered(self, answer: ReconcileDone | CallResult) -> dict[str, Search]:
+        """The searches a request of ours was about, by job, as they are now that everything asked by it was told."""
+        found: dict[str, Search] = {}
+        is_whole = isinstance(answer, ReconcileDone) and not answer.recovering_agent_ids
+        for attempt_id in self._asked.pop(answer.request_id, ()):
+            job_id = self._job_of.get(attempt_id)
+            if job_id is None:
+                continue
+            search = found[job_id] = self._searches[job_id]
+            if is_whole:
+                search.note_silence(attempt_id)
+        for search in found.values():
+            self._again.update(dict.fromkeys(search.open_ids()))
+        return found
+
+
+def _is_away(status: TaskStatus | None) -> bool:
+    """Whether the master cannot say, because agents that may have the task have not come back to it."""
+    return status is not None and status.state is TaskState.UNREACHABLE and not status.agent_id
