@@ -181,7 +181,7 @@ def test_a_policy_that_is_set_is_written_down_whole() -> None:
     [
         ({"policy": "lottery"}, "policy: expected one of drf, "),
         ({"policy": "slots:0"}, "policy: expected slots:K with K from 1"),
-        ({"placement": "random"}, "placement: expected one of align, pack, spread, got 'random'"),
+        ({"placement": "scatter"}, "placement: expected one of align, pack, spread, least-loaded, random, heartbeat, got 'scatter'"),
         ({"when_head_does_not_fit": "panic"}, "when_head_does_not_fit: expected one of skip, freeze, got 'panic'"),
     ],
 )  # fmt: skip
