@@ -55,6 +55,7 @@ def framework_connected(master: Master, event: FrameworkConnected, now_ms: int) 
     framework.state = FrameworkState.CONNECTED
     framework.away_until_ms = None
     master.frameworks_away.pop(framework.framework_id, None)
+    master.failover_deadlines.drop(framework.framework_id)
     master.framework_by_session[event.session] = framework
     _adopt_weight(master, event)
     master.out.append(
@@ -161,6 +162,7 @@ def framework_disconnected(master: Master, event: FrameworkDisconnected, now_ms:
     framework.state = FrameworkState.DISCONNECTED
     framework.away_until_ms = now_ms + framework.failover_timeout_ms
     master.frameworks_away[framework.framework_id] = framework
+    master.failover_deadlines.set(framework.framework_id, framework.away_until_ms)
     master.peers.leave(framework.peer, framework.framework_id)
     master.note("framework", framework.framework_id, framework.state.value)
     _end_one_too_many(master, framework.peer, now_ms)
@@ -182,11 +184,11 @@ def _end_one_too_many(master: Master, peer: str, now_ms: int) -> None:
 def end_overdue(master: Master, now_ms: int) -> None:
     """Remove frameworks that stayed away too long, with their tasks."""
     ended = 0
-    for framework in list(master.frameworks_away.values()):
-        if framework.away_until_ms is not None and framework.away_until_ms <= now_ms:
-            ended += 1 + remove(master, framework, now_ms)
-            if ended >= bounds.TASKS_PER_STEP_MAX:
-                return
+    while ended < bounds.TASKS_PER_STEP_MAX:
+        first = master.failover_deadlines.first()
+        if first is None or first[0] > now_ms:
+            return
+        ended += 1 + remove(master, master.frameworks[first[1]], now_ms)
 
 
 def remove(master: Master, framework: Framework, now_ms: int) -> int:
@@ -199,6 +201,7 @@ def remove(master: Master, framework: Framework, now_ms: int) -> int:
     master.peers.dismiss(framework.peer)
     framework.state = FrameworkState.COMPLETED
     master.frameworks_away.pop(framework.framework_id, None)
+    master.failover_deadlines.drop(framework.framework_id)
     live = list(framework.tasks.values())
     for task in live[: bounds.TASKS_PER_STEP_MAX]:
         tasks.kill(master, task, Reason.FRAMEWORK_REMOVED, 0, now_ms)

@@ -69,6 +69,10 @@ def _check_framework_sessions(master: Master) -> None:
             f"framework {identity} is over and without tasks, and its account is still open"
         )
     _check_listed("away", master.frameworks_away, master.frameworks)
+    first = min((f.away_until_ms or 0 for f in master.frameworks_away.values()), default=None)
+    found = master.failover_deadlines.first()
+    assert (found and found[0]) == first, f"the first failover deadline is {first}, kept is {found}"
+    assert len(master.failover_deadlines) == len(master.frameworks_away), "a failover deadline is nobody's"
     for identity, framework in master.completed_frameworks.items():
         assert not framework.tasks, f"framework {identity} is over and has live tasks"
         assert not framework.offers, f"framework {identity} is over and has offers"

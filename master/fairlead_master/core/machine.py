@@ -78,7 +78,7 @@ def _tick(master: Master, _event: events.Ticked, now_ms: int) -> None:
 
 
 def _deadlines(master: Master) -> list[int]:
-    """The earliest deadline of each kind but cycles. All are kept in order, or few: those of peers that are away."""
+    """The earliest deadline of each kind but cycles. All are kept in order, or few: those of agents that are away."""
     deadlines: list[int] = []
     first_ms = master.recovery_until_ms
     if first_ms is None:
@@ -95,10 +95,12 @@ def _deadlines(master: Master) -> list[int]:
         deadlines.append(next(iter(master.agents_heard.values())) + master.settings.agent_silence_ms)
     if master.agents_doubted:
         deadlines.append(next(iter(master.agents_doubted.values())))
-    if master.agents_away or master.frameworks_away:
+    if master.agents_away:
         away = [agent.deadline_ms for agent in master.agents_away.values()]
-        away += [framework.away_until_ms for framework in master.frameworks_away.values()]
         deadlines += [deadline_ms for deadline_ms in away if deadline_ms is not None]
+    failover = master.failover_deadlines.first()
+    if failover is not None:
+        deadlines.append(failover[0])
     return deadlines
 
 
@@ -120,6 +122,7 @@ def _recover(master: Master, remembered: Remembered, now_ms: int) -> None:
             is_remembered=True,
         )
         master.peers.admit(framework.peer)
+        master.failover_deadlines.set(framework.framework_id, now_ms + timeout_ms)
         master.peers.leave(framework.peer, framework.framework_id)
         master.frameworks[stored.framework_id] = framework
         master.frameworks_away[stored.framework_id] = framework

@@ -15,6 +15,7 @@ from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import Action
+from fairlead_master.core.deadlines import Deadlines
 from fairlead_master.core.peers import Peers
 from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
@@ -222,6 +223,8 @@ class Master:
     frameworks: dict[FrameworkId, Framework] = field(default_factory=dict)
     framework_by_session: dict[int, Framework] = field(default_factory=dict)
     frameworks_away: dict[FrameworkId, Framework] = field(default_factory=dict)
+    failover_deadlines: Deadlines = field(default_factory=Deadlines)
+    """Of the frameworks that are away."""
     completed_frameworks: OrderedDict[FrameworkId, Framework] = field(default_factory=OrderedDict)
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     agent_by_session: dict[int, Agent] = field(default_factory=dict)
