@@ -40,10 +40,10 @@ def _diagnose(
     matching = []
     fits_without_constraints = False
     for agent in all_agents:
-        if agent.meets(constraints):
+        if fits(unit, agent.total):
+            fits_without_constraints = True  # It does not meet them, or it would have been found.
+        elif agent.meets(constraints):
             matching.append(agent)
-        else:
-            fits_without_constraints = fits_without_constraints or fits(unit, agent.total)
     if not all_agents:
         return None
     # Ties go to the agent that was added first.
