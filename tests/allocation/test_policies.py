@@ -8,10 +8,11 @@ from typing import Self
 import pytest
 
 from fairlead_master.allocation import placement
+from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import AllocationError, AllocationSettings, Policy, Weight
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.policies.ranking import Ranked, Ranking
-from fairlead_proto.ids import AgentId, Role
+from fairlead_proto.ids import AgentId, FrameworkId, Role
 from tests.allocation.builders import (
     KINDS,
     add_agent,
@@ -59,6 +60,21 @@ def test_a_weight_counts_in_slots() -> None:
     assert units_of(allocator.cycle(0)) == {"A": 6, "B": 3}
 
 
+def test_a_role_counts_for_all_its_slots_whatever_its_members_need() -> None:
+    """Slots are one resource: members that want different ones of the others do not complement each other."""
+    allocator = an_allocator(policy="slots:8")
+    host = add_agent(allocator, "host", cpus_and_mem(100, 100))
+    for name, role in (("cpus", "role"), ("mem", "role"), ("other", "other")):
+        add_framework(allocator, name, role=role)
+    for name, slots in (("cpus", 4), ("other", 2)):
+        for _ in range(slots):
+            allocator.charge(FrameworkId(name), host, cpus_and_mem(4, 0))
+    for name in ("mem", "other"):
+        want(allocator, FrameworkId(name), cpus_and_mem(0, 4), 8)
+
+    assert units_of(allocator.cycle(0)) == {"other": 2}
+
+
 def test_a_unit_larger_than_the_host_gets_no_slot() -> None:
     allocator = an_allocator(policy="slots:4")
     add_agent(allocator, "small", cpus_and_mem(2, 2))
@@ -66,6 +82,13 @@ def test_a_unit_larger_than_the_host_gets_no_slot() -> None:
     add_framework(allocator, "A", cpus_and_mem(4, 4))
 
     assert [grant.agent_id for grant in allocator.cycle(0)] == ["large"]
+
+
+def test_a_free_slot_is_no_room_for_a_unit_larger_than_the_host() -> None:
+    agent = Agent(0, AgentId("host"), (4, 4), {}, charged=(0, 0))
+
+    assert Fit(2, slots=1).fits_now(agent, (4, 4))
+    assert not Fit(2, slots=1).fits_now(agent, (5, 4))
 
 
 def test_fifo_serves_the_first_to_wait_until_it_wants_nothing() -> None:

@@ -397,3 +397,68 @@ def test_a_head_that_declined_does_not_freeze_the_cluster() -> None:
     want(allocator, FrameworkId("small"), SMALL, 4)
 
     assert [(g.framework_id, g.units) for g in allocator.cycle(1)] == [("small", 2)]
+
+
+@pytest.mark.parametrize("policy", ["drf", "slots:1"])
+def test_an_agent_that_a_unit_is_larger_than_is_not_kept_for_it(policy: str) -> None:
+    """It may lack less of the unit than the agent that could hold it, and under slots it lacks nothing."""
+    allocator = an_allocator(policy=policy, reservation_after_ms=1_000)
+    add_agent(allocator, "tiny", cpus_and_mem(3, 3))
+    host = add_agent(allocator, "host", LARGE)
+    small = add_framework(allocator, "small")
+    for _ in range(2 if policy == "drf" else 1):
+        allocator.charge(small, host, SMALL)
+    large = add_framework(allocator, "large", LARGE, 1)
+
+    assert allocator.cycle(0) == allocator.cycle(1_000) == []
+
+    assert allocator.agent_books(host).reserved_for == large
+    allocator.check()
+
+
+@pytest.mark.parametrize("policy", ["drf", "slots:1"])
+def test_a_reserved_agent_takes_no_unit_larger_than_itself(policy: str) -> None:
+    """Neither when the agent shrinks while it is kept nor when the unit grows."""
+    for grows in (False, True):
+        allocator = an_allocator(policy=policy, reservation_after_ms=1_000)
+        host = add_agent(allocator, "host", LARGE)
+        small = add_framework(allocator, "small")
+        allocator.charge(small, host, SMALL)
+        large = add_framework(allocator, "large", LARGE, 1)
+        allocator.cycle(0)
+        allocator.cycle(1_000)
+        assert allocator.agent_books(host).reserved_for == large
+
+        if grows:
+            want(allocator, large, cpus_and_mem(5, 4), 1, now_ms=1_001)
+        else:
+            allocator.update_agent(host, cpus_and_mem(3, 4), {})
+        allocator.release(small, host, SMALL)
+
+        assert allocator.cycle(1_001) == []
+        assert allocator.agent_books(host).reserved_for is None
+        allocator.check()
+
+
+def test_who_is_level_does_not_pass_over_who_came_later() -> None:
+    """The clock of a role that was served goes on only if somebody behind it was served as well."""
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    add_agent(allocator, "other", cpus_and_mem(5, 5))
+    filler, level = add_framework(allocator, "filler"), add_framework(allocator, "level", SMALL, 1)
+    for _ in range(4):
+        allocator.charge(filler, host, SMALL)
+        allocator.charge(level, AgentId("other"), SMALL)
+    allocator.charge(filler, AgentId("other"), SMALL)
+    add_framework(allocator, "large", LARGE, 2)
+    allocator.cycle(0)
+    assert allocator.next_deadline_ms() == 1_000
+
+    for agent_id in (host, host, host, host, AgentId("other")):
+        allocator.release(filler, agent_id, SMALL)
+    grants = allocator.cycle(200)
+
+    # ``level`` got its unit at a key of 4/9, which is the large one's after its own.
+    assert [grant.framework_id for grant in grants] == ["large", "level"]
+    assert grants[1].key_before == grants[0].key_after
+    assert allocator.next_deadline_ms() == 200 + 1_000

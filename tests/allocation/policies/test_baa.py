@@ -10,9 +10,17 @@ from fairlead_master.allocation.policies.names import parse
 from fairlead_master.solvers.bottleneck_aware import solve
 from fairlead_master.solvers.bottleneck_groups import GOALS
 from fairlead_master.solvers.problem import Problem, User
-from fairlead_proto.ids import Role
+from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import Vector
-from tests.allocation.builders import KINDS, add_agent, add_framework, an_allocator, units_of
+from tests.allocation.builders import (
+    KINDS,
+    add_agent,
+    add_framework,
+    an_allocator,
+    served,
+    take_back,
+    units_of,
+)
 
 MANY = 100_000
 
@@ -129,6 +137,30 @@ def test_a_wish_that_goes_down_and_up_again_costs_no_program() -> None:
 
     assert policy.first() == "a"
     assert policy.programs_solved == 1
+
+
+@pytest.mark.parametrize("policy", sorted(GOALS))
+def test_levels_follow_who_leaves(policy: str) -> None:
+    """What is served after somebody has left is what would have been served had it never been there."""
+    orders = []
+    for leaves in (True, False):
+        allocator = an_allocator(policy=policy)
+        add_agent(allocator, "host", amounts(2_400, 4_800))
+        for name, unit in [("D", (8, 2)), ("S", (2, 6)), *([("leaver", (9, 1))] * leaves)]:
+            add_framework(allocator, name, amounts(*unit), units=MANY)
+        if leaves:
+            for grant in allocator.cycle(0):
+                take_back(allocator, grant)
+            allocator.role_report()  # With the levels of all three.
+            allocator.remove_framework(FrameworkId("leaver"))
+        order = []
+        while allocator.needs_cycle:
+            allocator.cycle(0)
+            order += served(allocator)
+        allocator.check()
+        orders.append(order)
+
+    assert orders[0] == orders[1]
 
 
 def test_an_account_that_changes_its_bottleneck_keeps_its_place_among_equals() -> None:

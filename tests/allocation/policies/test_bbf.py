@@ -317,6 +317,23 @@ def test_the_threshold_says_when_a_resource_is_a_bottleneck(per_cent: int, bottl
     assert policy.bottlenecks == bottlenecks
 
 
+def test_a_bottleneck_is_one_until_the_interval_ends() -> None:
+    """So that keys are not made anew with each task that ends and the next that begins."""
+    policy = a_policy()
+    present(policy, "a", "b")
+    policy.charge("a", (10, 1), 1)
+    assert policy.find_bottlenecks() == (0,)
+
+    policy.advance(100)
+    policy.release("a", (10, 1), 1)
+    policy.advance(999)
+    present(policy, "c")  # A look at all keys, in the middle of the interval.
+    assert policy.find_bottlenecks() == (0,)
+
+    policy.advance(1_000)
+    assert policy.find_bottlenecks() == ()
+
+
 def test_frameworks_of_a_role_are_ranked_by_the_clusters_bottlenecks() -> None:
     """Alone they saturate nothing; the CPU is the bottleneck, so memory does not count among them either."""
     allocator = an_allocator(policy="bbf")

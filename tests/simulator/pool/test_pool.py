@@ -59,6 +59,23 @@ def test_jobs_of_one_millisecond_have_all_arrived_before_anything_is_decided() -
     ]
 
 
+def test_jobs_arrive_as_long_after_they_are_fed_as_after_their_origin() -> None:
+    """A trace that begins at second 5 begins at once, and one fed to a pool under way begins then."""
+    diary = Diary()
+    pool = Pool(
+        Engine(Random(1), now_ms=0), [Node(name="n", total=NODE)], diary, settings=AllocationSettings()
+    )
+    jobs = [a_job(name, some_tasks(1, 1, 1), submit_ms=at) for name, at in (("A", 5_000), ("B", 5_700))]
+
+    pool.feed(jobs, origin_ms=5_000)
+    pool.run()
+    pool.feed([a_job("C", some_tasks(1, 1, 1), submit_ms=90)], origin_ms=40)
+    pool.run()
+
+    # B ends at 1700, when C is fed.
+    assert diary.of("arrives") == ["0 A arrives", "700 B arrives", "1750 C arrives"]
+
+
 def test_a_stage_begins_when_the_one_before_is_over() -> None:
     diary = simulate([a_job("J", some_tasks(2, 1, 1, 500), some_tasks(1, 1, 1, 700, stage=3))])
 
