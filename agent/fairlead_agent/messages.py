@@ -31,6 +31,7 @@ _REFUSALS: Final = {
     agent_pb2.REFUSAL_CODE_OLD_EPOCH: events.RefusalCode.OLD_EPOCH,
     agent_pb2.REFUSAL_CODE_SUPERSEDED: events.RefusalCode.SUPERSEDED,
     agent_pb2.REFUSAL_CODE_TOO_SLOW: events.RefusalCode.TOO_SLOW,
+    agent_pb2.REFUSAL_CODE_LIMIT: events.RefusalCode.LIMIT,
 }
 
 SessionAction = actions.SendRegistration | actions.SendStatuses | actions.SendHeartbeat | actions.SendGoodbye

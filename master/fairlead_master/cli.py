@@ -6,9 +6,10 @@ import ipaddress
 import logging
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import structlog
 
@@ -189,6 +190,21 @@ async def _run(settings: ServerSettings, ready_file: Path | None) -> int:
     return stopped.result()
 
 
+class _Unfailing:
+    """A log that drops what cannot be written: on a full disk it may be the log that fills it."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+
 def configure_logging(level: str) -> None:
     """Log to standard error: for people on a terminal, JSON elsewhere."""
     number = logging.getLevelNamesMapping().get(level.upper())
@@ -207,6 +223,8 @@ def configure_logging(level: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(
+            file=_Unfailing(sys.stderr)  # type: ignore[arg-type]  # it writes and flushes, and nothing else is asked of it
+        ),
         cache_logger_on_first_use=True,
     )

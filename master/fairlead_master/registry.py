@@ -23,7 +23,14 @@ from fairlead_master.core.actions import (
     StoreWeight,
 )
 from fairlead_master.core.machine import Remembered
-from fairlead_master.registry_files import RegistryError, RegistryFiles, open_files
+from fairlead_master.registry_files import (
+    NoRoomError,
+    RegistryError,
+    RegistryFiles,
+    lacks_room,
+    open_files,
+    shortage,
+)
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 
@@ -53,7 +60,7 @@ class Registry:
         give epochs, and so ids, that agents and frameworks have seen before.
 
         Raises:
-            RegistryError: a table does not hold what it should.
+            RegistryError: a table does not hold what it should, or there is no room to write the epoch.
         """
         try:
             self._commit(lambda connection: self._begin_epoch(connection, unix_s))
@@ -126,7 +133,10 @@ class Registry:
         return StorePolicy(policy=row[0], placement=row[1], when_head_does_not_fit=row[2], demand=row[3])
 
     def write(self, actions: Sequence[Durable]) -> "Future[None]":
-        """Make the actions durable, all or none, in the writer thread."""
+        """Make the actions durable, all or none, in the writer thread.
+
+        The future raises ``NoRoomError`` if there is no room for them now; anything else means that the registry failed.
+        """
         return self._writer.submit(self._write, tuple(actions))
 
     def _write(self, actions: tuple[Durable, ...]) -> None:
@@ -137,13 +147,39 @@ class Registry:
         self._commit(write_all)
 
     def _commit(self, change: Callable[[sqlite3.Connection], None]) -> None:
-        """Commit a change with the next number, then write the number beside it: the order makes a loss noticed."""
+        """Commit a change with the next number, then write the number beside it: the order makes a loss noticed.
+
+        To repeat it does no harm: every action says what is so from now on.
+
+        Raises:
+            NoRoomError: there is no room for it.
+        """
+        try:
+            try:
+                number = self._commit_once(change)
+            except sqlite3.Error as error:
+                if not lacks_room(error):
+                    raise
+                # What the log holds is durable: moved into the database, it leaves room for this commit.
+                self._connection.execute("pragma wal_checkpoint(truncate)")
+                number = self._commit_once(change)
+            self._files.commits.write(number)
+        except (sqlite3.Error, OSError) as error:
+            if not lacks_room(error):
+                raise
+            raise NoRoomError(f"{self._files.path}: cannot be written ({error}): make room") from error
+
+    def _commit_once(self, change: Callable[[sqlite3.Connection], None]) -> int:
         with self._connection as connection:
             connection.execute("begin immediate")
             change(connection)
             connection.execute("update commits set number = number + 1")
             (number,) = connection.execute("select number from commits").fetchone()
-        self._files.commits.write(number)
+        return int(number)
+
+    def shortage(self) -> str | None:
+        """That there is hardly room for another commit, in words; None if there is."""
+        return shortage(self._files.path.parent)
 
     def _write_one(self, connection: sqlite3.Connection, action: Durable) -> None:
         match action:

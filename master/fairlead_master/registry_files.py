@@ -7,6 +7,7 @@ that somebody was told, whatever SQLite makes of the rest. A database ahead of i
 a missing file is a loss and not a beginning.
 """
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -70,6 +71,52 @@ _RESTORE: Final = "restore a copy in a new directory, or name a new one and acce
 
 class RegistryError(Exception):
     """The registry cannot be used; the text says which file, what was expected and what was found."""
+
+
+class NoRoomError(RegistryError):
+    """The registry cannot be written for now, as when the disk is full. Nothing is damaged; written later it may work."""
+
+
+ROOM_BYTES: Final = 256 * 1024
+"""Below so much free space nothing new is taken on: several times what a commit and SQLite's log need, so that what must
+be written all the same, such as ends, finds room still."""
+
+LOG_PAGES: Final = 64
+"""Pages of SQLite's log before it is moved into the database and begun anew: as much as the room above, where SQLite's own
+choice would let it grow to 4 MiB, which on a small disk is the disk."""
+
+_NO_ROOM_CODES: Final = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+        sqlite3.SQLITE_IOERR_SHMOPEN,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+    }
+)
+_NO_ROOM_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def lacks_room(error: BaseException) -> bool:
+    """Whether a write failed for want of space, of quota, or of leave to make a file larger.
+
+    A sync that fails is none of these: what of the file is on the disk is not known then.
+    """
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", None) in _NO_ROOM_CODES
+    return isinstance(error, OSError) and error.errno in _NO_ROOM_ERRORS
+
+
+def shortage(directory: Path) -> str | None:
+    """That the file system of a directory is nearly full, in words; None if it is not, or does not say."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return None
+    free = (found.f_bavail if os.geteuid() else found.f_bfree) * found.f_frsize
+    if not found.f_blocks or free >= ROOM_BYTES:
+        return None
+    return f"no room for the registry: expected {ROOM_BYTES} bytes free in {directory}, got {free}: make room"
 
 
 class CommitFile:
@@ -163,6 +210,11 @@ def _open_locked(path: Path, lock: int) -> RegistryFiles:
             _make_database(path)
         connection = _connect(path)
     except (sqlite3.Error, OSError, TypeError) as error:
+        short = shortage(path.parent)
+        if lacks_room(error) or (short is not None and not isinstance(error, TypeError)):
+            raise NoRoomError(
+                f"{path}: cannot be written ({error}): {short or 'make room'}, then start again; nothing is damaged"
+            ) from error
         # A table without its row reads as None, which is no row to take apart.
         raise RegistryError(f"{path}: expected a registry, found damage or no access: {error}") from error
     try:
@@ -244,6 +296,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("pragma journal_mode = wal")
         # A framework that was told its id must find it again after a power cut.
         connection.execute("pragma synchronous = full")
+        connection.execute(f"pragma wal_autocheckpoint = {LOG_PAGES}")
         (version,) = connection.execute("pragma user_version").fetchone()
         if version < SCHEMA_VERSION:
             steps = "".join(_FROM_VERSION[older] for older in range(version, SCHEMA_VERSION))

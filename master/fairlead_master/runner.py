@@ -1,23 +1,27 @@
 """One loop owns the machine: events in, steps, actions out in their order.
 
 The queue is drained once per turn of the loop, so whatever arrived together is decided together: a burst of events
-costs one allocation cycle. No step waits for anything. Actions wait in one place only: behind a durable one.
+costs one allocation cycle. No step waits for anything. Actions wait in one place only: behind a durable one. While
+nothing can be made durable, because the disk is full, ``durability`` says what leaves and what is refused, and what is
+to be written is tried again until it is.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import structlog
 
-from fairlead_master.core import actions
-from fairlead_master.core.actions import Action, AnswerOperator
+from fairlead_master.core import actions, durability
+from fairlead_master.core.actions import Action, AnswerOperator, Durable
+from fairlead_master.core.durability import Subject
 from fairlead_master.core.events import Event, Ticked
 from fairlead_master.core.machine import Machine
 from fairlead_master.recording import Recorder
 from fairlead_master.registry import Registry
+from fairlead_master.registry_files import NoRoomError
 
 log = structlog.get_logger()
 
@@ -27,6 +31,9 @@ EVENTS_PER_TURN_MAX: Final = 500
 TURN_MS_MAX: Final = 8
 """Then the loop serves its connections, whatever is left. An allocation cycle, which takes about as long, waits for the next
 turn; much less, and a saturated master would write many small messages in place of a few."""
+
+RETRY_SECONDS: Final = 1.0
+"""Between attempts to write what there was no room for: soon enough for who has just made room and looks."""
 
 Send = Callable[[list[Action]], None]
 """Takes the actions of one turn that are addressed to a session, in their order."""
@@ -72,9 +79,17 @@ class Runner:
         self._sessions_made = 0
         self._requests: dict[int, asyncio.Future[AnswerOperator]] = {}
         self._requests_made = 0
-        self._held: list[Action] | None = None
-        """Actions waiting for a commit; None while none is under way."""
+        self._held: list[list[Action]] | None = None
+        """Actions waiting for a commit, by step; None while none is under way."""
         self._commit_task: asyncio.Task[None] | None = None
+        self._unwritten: dict[Subject, Durable] = {}
+        """What there was no room for, the newest of each subject; empty as a rule."""
+        self._unheard_of: frozenset[Subject] = frozenset()
+        """Of these subjects nobody may hear before they are written."""
+        self._no_room = ""
+        """Why the last write failed."""
+        self._retry: asyncio.TimerHandle | None = None
+        self._is_stopping = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Raises when the master must stop: a broken invariant, or a registry that cannot be written."""
         self._watchers: dict[int, Callable[[], None]] = {}
@@ -82,6 +97,11 @@ class Runner:
         """Gets every event before the core does, if set."""
         self.on_turn: OnTurn | None = None
         """Is told of every turn, if set."""
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether something waits to be written that there was no room for."""
+        return bool(self._unwritten)
 
     # --- sessions ------------------------------------------------------------------------------------------------
 
@@ -100,6 +120,9 @@ class Runner:
     def post(self, event: Event) -> None:
         """Queue an event for this turn of the loop."""
         self._events.append(event)
+        self._schedule_drain()
+
+    def _schedule_drain(self) -> None:
         if not self._drain_is_scheduled:
             self._drain_is_scheduled = True
             self._loop.call_soon(self._drain)
@@ -139,12 +162,10 @@ class Runner:
             else:
                 self._time_turn(self.on_turn)
         except Exception as error:
-            if not self.failed.done():
-                self.failed.set_exception(error)
+            self._fail(error)
             return
         if self._events:
-            self._drain_is_scheduled = True
-            self._loop.call_soon(self._drain)
+            self._schedule_drain()
 
     def _time_turn(self, on_turn: OnTurn) -> None:
         counters = self.machine.master.allocator.counters
@@ -182,6 +203,10 @@ class Runner:
                 wake()
 
     def _step(self, event: Event, now_ms: int) -> None:
+        refused = self._refusal(event)
+        if refused is not None:
+            self._emit([refused])
+            return
         if self.recorder is not None:
             try:
                 self.recorder.record(event, now_ms)
@@ -190,6 +215,13 @@ class Runner:
                 log.warning("recording.ended", error=str(error))
                 self.recorder = None
         self._emit(self.machine.step(event, now_ms))
+
+    def _refusal(self, event: Event) -> Action | None:
+        """The answer to what cannot be taken on for want of room, without troubling the core."""
+        if self._registry is None or type(event) not in durability.ADDING:
+            return None
+        why = self._no_room if self._unwritten else self._registry.shortage()
+        return durability.refusal(self.machine.master, event, why) if why else None
 
     def _set_timer(self, deadline_ms: int | None, now_ms: int) -> None:
         if self._timer is not None:
@@ -210,29 +242,90 @@ class Runner:
 
     def _emit(self, orders: list[Action]) -> None:
         if self._held is not None:
-            self._held.extend(orders)
-        elif self._registry is not None and not actions.DURABLE.isdisjoint(map(type, orders)):
-            self._held = orders
-            self._commit_task = self._loop.create_task(self._commit())
-        else:
+            self._held.append(orders)
+        elif self._unwritten:
+            self._put_off([orders], _durable(orders))
+        elif self._registry is None or actions.DURABLE.isdisjoint(map(type, orders)):
             self._dispatch(orders)
+        else:
+            self._held = [orders]
+            self._commit_task = self._loop.create_task(self._commit())
 
     async def _commit(self) -> None:
         """Make durable what is held, then let go what waited behind it; again while more has been held meanwhile."""
         assert self._registry is not None, "only a master with a registry holds actions"
-        while self._held:
-            orders, self._held = self._held, []
-            durable = [order for order in orders if isinstance(order, actions.Durable)]
-            if durable:
-                try:
-                    await asyncio.wrap_future(self._registry.write(durable))
-                except Exception as error:
-                    if not self.failed.done():
-                        self.failed.set_exception(error)
-                    return
-            self._dispatch(orders)
-            self._deliver()
+        try:
+            while self._held:
+                steps, self._held = self._held, []
+                durable = [order for orders in steps for order in _durable(orders)]
+                if durable:
+                    try:
+                        await asyncio.wrap_future(self._registry.write(durable))
+                    except NoRoomError as error:
+                        self._begin_shortage(steps, durable, error)
+                        return
+                for orders in steps:
+                    self._dispatch(orders)
+                self._deliver()
+            self._held = None
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    # --- without room --------------------------------------------------------------------------------------------
+
+    def _begin_shortage(self, steps: list[list[Action]], durable: list[Durable], error: NoRoomError) -> None:
+        """Stop waiting for the disk: what may leave leaves, the rest is refused, and writing is tried again."""
+        later = self._held or []
         self._held = None
+        self._no_room = str(error)
+        log.error("registry.no_room", error=self._no_room)
+        steps = [*steps, *later]
+        durable = [*durable, *(order for orders in later for order in _durable(orders))]
+        self._unheard_of = durability.untold(durable)
+        self._put_off(steps, durable)
+        self._deliver()
+        self._retry = self._loop.call_later(RETRY_SECONDS, self._start_retry)
+
+    def _put_off(self, steps: list[list[Action]], durable: Iterable[Durable]) -> None:
+        self._unwritten.update((durability.subject(action), action) for action in durable)
+        released = [durability.release(orders, self._unheard_of, self._no_room) for orders in steps]
+        for step in released:
+            self._dispatch(step.orders)
+        # Before all that waits, so that hardly a step sees what is to be undone.
+        undoing = [event for step in released for event in step.undoing]
+        if undoing:
+            self._events.extendleft(reversed(undoing))
+            self._schedule_drain()
+
+    def _start_retry(self) -> None:
+        self._commit_task = self._loop.create_task(self._write_again())
+
+    async def _write_again(self) -> None:
+        assert self._registry is not None, "only a registry lacks room"
+        batch = dict(self._unwritten)
+        try:
+            await asyncio.wrap_future(self._registry.write(list(batch.values())))
+        except NoRoomError as error:
+            self._no_room = str(error)
+            if not self._is_stopping:
+                self._retry = self._loop.call_later(RETRY_SECONDS, self._start_retry)
+            return
+        except Exception as error:
+            self._fail(error)
+            return
+        self._dispatch(list(batch.values()))
+        self._unheard_of = frozenset()
+        for subject, action in batch.items():
+            if self._unwritten[subject] is action:
+                del self._unwritten[subject]
+        if self._unwritten:
+            await self._write_again()
+        else:
+            log.info("registry.written", actions=len(batch))
 
     def _dispatch(self, orders: list[Action]) -> None:
         for order in orders:
@@ -270,11 +363,22 @@ class Runner:
         self._watchers.pop(number, None)
 
     async def stop(self) -> None:
-        """Carry out what is held, then stop stepping."""
+        """Carry out what is held, then stop stepping. What there is no room for gets a last try."""
+        self._is_stopping = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._retry is not None:
+            self._retry.cancel()
         if self._commit_task is not None:
             await asyncio.wait([self._commit_task])
+        if self._unwritten and not self.failed.done():
+            await self._write_again()
+        if self._unwritten:
+            log.error("registry.unwritten", actions=len(self._unwritten), error=self._no_room)
+
+
+def _durable(orders: Iterable[Action]) -> list[Durable]:
+    return [order for order in orders if isinstance(order, Durable)]
 
 
 def _log_change(order: Action) -> None:

@@ -208,7 +208,10 @@ class MasterServer:
             await self._telemetry.stop()
         await self.runner.stop()
         if self.runner.recorder is not None:
-            self.runner.recorder.close()
+            try:
+                self.runner.recorder.close()
+            except OSError as error:
+                log.warning("recording.ended", error=str(error))
         if self._registry is not None:
             await asyncio.to_thread(self._registry.close)
 

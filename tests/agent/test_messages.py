@@ -218,6 +218,7 @@ def test_whatever_a_master_sends_is_taken_or_logged(batch: agent_pb2.MasterMessa
         (1, RefusalCode.INVALID),
         (2, RefusalCode.OLD_EPOCH),
         (3, RefusalCode.SUPERSEDED),
+        (5, RefusalCode.LIMIT),
         (77, RefusalCode.TOO_SLOW),
     ],
 )

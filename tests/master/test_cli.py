@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from fairlead_master.cli import MasterOptions, make_settings, run_master
+from fairlead_master.cli import MasterOptions, configure_logging, make_settings, run_master
 
 
 @pytest.fixture(autouse=True)
@@ -102,3 +102,15 @@ def test_a_corrupt_registry_is_refused_in_one_line(
 
     assert code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Path("/dev/full").open("w")  # noqa: SIM115 - closing it fails, as what it holds back cannot be written then
+    monkeypatch.setattr("sys.stderr", full)
+    configure_logging("info")
+
+    structlog.get_logger().error("disk.full")
+    structlog.get_logger().error("disk.full_still")
+
+    with pytest.raises(OSError, match="No space left"):
+        full.close()

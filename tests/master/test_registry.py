@@ -1,6 +1,10 @@
 """The registry: what is written survives, what is damaged is refused and left alone."""
 
+import os
+import resource
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,7 @@ from fairlead_master.core.actions import (
     StoreWeight,
 )
 from fairlead_master.registry import open_registry
-from fairlead_master.registry_files import RegistryError
+from fairlead_master.registry_files import NoRoomError, RegistryError
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds
 
@@ -184,6 +188,93 @@ def test_a_commit_is_durable_when_it_is_told(tmp_path: Path) -> None:
     # 2 is FULL: the log is synced at each commit. SQLite offers nothing else to see it by.
     assert registry._connection.execute("pragma synchronous").fetchone() == (2,)
     registry.close()
+
+
+@contextmanager
+def no_file_grows() -> Iterator[None]:
+    """As on a full disk, but for this process alone."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_what_there_is_no_room_for_is_written_once_there_is(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load(1)
+    with no_file_grows():
+        first = registry.write([a_framework(1)]).exception()
+        second = registry.write([a_framework(1), a_framework(2)]).exception()
+    registry.write([a_framework(1)]).result()
+    registry.close()
+
+    registry = open_registry(tmp_path, KINDS)
+    found = registry.load(2).remembered.frameworks
+    registry.close()
+
+    assert isinstance(first, NoRoomError)
+    assert isinstance(second, NoRoomError)
+    assert str(first).startswith(f"{tmp_path}/registry.db: cannot be written (")
+    assert found == (a_framework(1),)
+
+
+def test_a_log_in_the_way_makes_room_for_the_commit(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load(1)
+    log = tmp_path / "registry.db-wal"
+    size = log.stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # As much as the log has now, which is more than the database with its log moved in needs.
+    limit = max(size, (tmp_path / "registry.db").stat().st_size)
+    for number in range(limit // 4096):
+        registry.write([a_framework(number)]).result()
+    grown = log.stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (grown, hard))
+    try:
+        registry.write([a_framework(99)]).result()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    smaller = log.stat().st_size
+    registry.close()
+
+    assert smaller < grown
+
+
+@pytest.mark.parametrize("start", ["first", "later"])
+def test_a_start_without_room_says_so_and_speaks_of_no_damage(tmp_path: Path, start: str) -> None:
+    if start == "later":
+        open_registry(tmp_path, KINDS).close()
+    with no_file_grows():
+        try:
+            registry = open_registry(tmp_path, KINDS)
+            registry.load(1)
+            refusal = ""
+        except RegistryError as error:
+            refusal = str(error)
+    open_registry(tmp_path, KINDS).close()
+
+    assert "cannot be written" in refusal
+    assert "make room" in refusal
+    assert "expected" not in refusal
+
+
+@pytest.mark.parametrize(
+    ("blocks", "free", "is_short"), [(10, 1, True), (10**6, 10**6, False), (0, 0, False)]
+)
+def test_little_room_is_noticed_before_a_commit_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: int, free: int, is_short: bool
+) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    values = (4096, 4096, blocks, free, free, 10, 10, 10, 0, 255)
+    monkeypatch.setattr(os, "statvfs", lambda _path: os.statvfs_result(values))
+
+    why = registry.shortage()
+    registry.close()
+
+    assert (why is not None) == is_short
+    assert why is None or "no room for the registry: expected 262144 bytes free in" in why
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:

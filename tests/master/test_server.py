@@ -1,6 +1,7 @@
 """A real master over real gRPC on loopback: what the core's tests cannot see."""
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -396,6 +397,44 @@ async def test_a_restarted_master_knows_its_frameworks_and_adopts_running_tasks(
         ("t1", types_pb2.TASK_STATE_RUNNING)
     ]
     assert list(done.recovering_agent_ids) == []
+
+
+async def test_on_a_full_disk_known_work_goes_on_and_new_frameworks_wait(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with a_master(tmp_path) as server, grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        stub = operator_pb2_grpc.OperatorServiceStub(channel)
+        agent, framework, other = RawAgent(server.port), RawFramework(server.port), RawFramework(server.port)
+        registered = await agent.register()
+        await framework.hello()
+        # The log of the tests may be a file, too.
+        with capture_logs():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+            try:
+                await other.call(hello=framework_pb2.Hello(name="new", role="test"))
+                refused = await other.expect("error")
+                await framework.want()
+                accepted = await framework.accept(await framework.offer(), "t1")
+                await agent.expect("launch")
+                with pytest.raises(grpc.aio.AioRpcError) as weight:
+                    await stub.SetWeight(operator_pb2.SetWeightRequest(role="eng", weight=2))
+                await agent.close()
+                agent = RawAgent(server.port)
+                back = await agent.register(agent_id=registered.agent_id, incarnation=2)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        await until(lambda: not server.runner.lacks_room)
+        late = RawFramework(server.port)
+        welcome = await late.hello()
+        await agent.close()
+        for peer in (framework, other, late):
+            await peer.close()
+
+    assert refused.code == framework_pb2.ERROR_CODE_LIMIT
+    assert "registry.db: cannot be written" in refused.detail
+    assert [item.launched for item in accepted.items] == [True]
+    assert weight.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert back.agent_id == registered.agent_id
+    assert welcome.framework_id
 
 
 async def test_a_master_records_its_flight(tmp_path: Path) -> None:

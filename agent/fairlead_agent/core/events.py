@@ -51,6 +51,7 @@ class RefusalCode(Enum):
     OLD_EPOCH = "OLD_EPOCH"
     SUPERSEDED = "SUPERSEDED"
     TOO_SLOW = "TOO_SLOW"
+    LIMIT = "LIMIT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

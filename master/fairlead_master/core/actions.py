@@ -1,7 +1,8 @@
 """What a master wants done: orders to its shell, in the imperative, as plain values.
 
 Actions of a step are carried out in their order. A ``Store…`` or ``Forget…`` action is durable before any action after
-it leaves the process: an id a peer has been told must survive the master.
+it leaves the process: an id a peer has been told must survive the master. ``durability`` says what leaves while nothing
+can be made durable.
 """
 
 from collections.abc import Mapping
@@ -50,6 +51,7 @@ class RefusalCode(Enum):
     OLD_EPOCH = "OLD_EPOCH"
     SUPERSEDED = "SUPERSEDED"
     TOO_SLOW = "TOO_SLOW"
+    LIMIT = "LIMIT"
 
 
 @unique

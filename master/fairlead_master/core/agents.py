@@ -46,6 +46,19 @@ def agent_connected(master: Master, event: AgentConnected, now_ms: int) -> None:
     master.note("agent", agent.agent_id, agent.state.value)
 
 
+def adds(master: Master, event: AgentConnected) -> bool:
+    """Whether the event, stepped now, would admit an agent that is not written down."""
+    return _refusal(master, event) is None and event.agent_id not in master.agents
+
+
+def _is_news(agent: Agent | None, event: AgentConnected) -> bool:
+    """Whether what is written down about the agent, if anything, says something else."""
+    if agent is None or agent.state is AgentState.UNREACHABLE:
+        return True
+    attributes = {**event.attributes, "hostname": event.hostname, "agent_id": agent.agent_id}
+    return (agent.total, agent.attributes) != (event.total, attributes)
+
+
 def _refusal(master: Master, event: AgentConnected) -> tuple[RefusalCode, str] | None:
     if event.last_epoch > master.epoch:
         return (
@@ -68,11 +81,7 @@ def _known_or_new(master: Master, event: AgentConnected) -> Agent:
         agent_id = AgentId(f"a{master.life}-{master.agents_made}")
     agent = master.agents.get(agent_id)
     attributes = {**event.attributes, "hostname": event.hostname, "agent_id": agent_id}
-    is_news = agent is None or (agent.total, agent.attributes, agent.state) != (
-        event.total,
-        attributes,
-        AgentState.DISCONNECTED,
-    )
+    is_news = _is_news(agent, event)
     if agent is None:
         agent = Agent(
             agent_id=agent_id,

@@ -69,6 +69,11 @@ def framework_connected(master: Master, event: FrameworkConnected, now_ms: int) 
     master.note("framework", framework.framework_id, framework.state.value)
 
 
+def adds(master: Master, event: FrameworkConnected) -> bool:
+    """Whether the event, stepped now, would have something written down."""
+    return _refusal(master, event) is None and (event.framework_id is None or _brings_weight(master, event))
+
+
 def _refusal(master: Master, event: FrameworkConnected) -> tuple[ErrorCode, str] | None:
     if event.last_epoch > master.epoch:
         return ErrorCode.OLD_EPOCH, f"this master has epoch {master.epoch}, you have seen {event.last_epoch}"
@@ -122,13 +127,18 @@ def _admit(master: Master, event: FrameworkConnected, now_ms: int) -> Framework:
 
 def _adopt_weight(master: Master, event: FrameworkConnected) -> None:
     """A framework may bring a weight for a role that has none; an operator's word is not overridden."""
-    if event.weight is None or event.role in master.weights or not master.has_room_for_weight(event.role):
+    if event.weight is None or not _brings_weight(master, event):
         return
     weight = Weight(event.weight)
     master.weights[event.role] = weight
     master.allocator.set_weight(event.role, weight)
     master.out.append(StoreWeight(role=event.role, weight=weight))
     master.note("role", event.role, "changed")
+
+
+def _brings_weight(master: Master, event: FrameworkConnected) -> bool:
+    is_new = event.weight is not None and event.role not in master.weights
+    return is_new and master.has_room_for_weight(event.role)
 
 
 def _leave_session(master: Master, framework: Framework, now_ms: int, *, superseded: bool) -> None:
@@ -330,9 +340,9 @@ def kill_asked(master: Master, event: KillAsked, now_ms: int) -> None:
 
 
 def teardown_asked(master: Master, event: TeardownAsked, now_ms: int) -> None:
-    """End the framework; its session gets its answer before it is closed by the framework."""
+    """End the framework; its session gets its answer once that is written down, and is closed by the framework."""
     framework = master.framework_by_session.get(event.session)
     if framework is None:
         return
-    master.out.append(AnswerCall(session=event.session, request_id=event.request_id, code=CallCode.OK))
     remove(master, framework, now_ms)
+    master.out.append(AnswerCall(session=event.session, request_id=event.request_id, code=CallCode.OK))

@@ -23,6 +23,7 @@ class RefusalCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REFUSAL_CODE_OLD_EPOCH: _ClassVar[RefusalCode]
     REFUSAL_CODE_SUPERSEDED: _ClassVar[RefusalCode]
     REFUSAL_CODE_TOO_SLOW: _ClassVar[RefusalCode]
+    REFUSAL_CODE_LIMIT: _ClassVar[RefusalCode]
 FILE_CODE_UNSPECIFIED: FileCode
 FILE_CODE_OK: FileCode
 FILE_CODE_NOT_FOUND: FileCode
@@ -34,6 +35,7 @@ REFUSAL_CODE_INVALID: RefusalCode
 REFUSAL_CODE_OLD_EPOCH: RefusalCode
 REFUSAL_CODE_SUPERSEDED: RefusalCode
 REFUSAL_CODE_TOO_SLOW: RefusalCode
+REFUSAL_CODE_LIMIT: RefusalCode
 
 class AgentMessages(_message.Message):
     __slots__ = ("messages",)

@@ -137,7 +137,7 @@ def test_newer_epoch_seen_on_any_message_is_kept() -> None:
     assert agent.machine.state.epoch == 3
 
 
-@pytest.mark.parametrize("code", [RefusalCode.OLD_EPOCH, RefusalCode.TOO_SLOW])
+@pytest.mark.parametrize("code", [RefusalCode.OLD_EPOCH, RefusalCode.TOO_SLOW, RefusalCode.LIMIT])
 def test_passing_refusal_is_tried_again_later(code: RefusalCode) -> None:
     agent = a_started_agent()
     agent.step(SessionOpened())

@@ -121,7 +121,6 @@ def test_a_newer_process_takes_over_and_the_old_session_is_closed() -> None:
     assert taken_over == [
         actions.RescindOffers(session=framework, offer_ids=(offer.offer_id,), reason="its agent left"),
         refused(agent, RefusalCode.SUPERSEDED, "a newer session took over"),
-        stored(),
         confirmed(3),
     ]
     assert cluster.report(agent, a_status(F, state=S.FINISHED, sequence=2)) == []

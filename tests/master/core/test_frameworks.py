@@ -218,10 +218,10 @@ def test_teardown_ends_the_tasks_and_closes_the_account_after_the_last_of_them()
     answer = cluster.teardown(session)
 
     assert answer == [
-        actions.AnswerCall(session=session, request_id=cluster.request, code=CallCode.OK),
         kill_of(agent, "t1", Reason.FRAMEWORK_REMOVED),
         kill_of(agent, "t2", Reason.FRAMEWORK_REMOVED),
         actions.ForgetFramework(framework_id=framework_id),
+        actions.AnswerCall(session=session, request_id=cluster.request, code=CallCode.OK),
     ]
     assert framework_id in cluster.master.frameworks, "its tasks still hold resources"
 

@@ -114,7 +114,6 @@ def test_running_tasks_are_adopted_and_counted_before_anything_is_offered() -> N
     adopted = cluster.agent(agent_id=A, tasks=[a_running(F)], unacknowledged=[report])
 
     assert adopted == [
-        actions.StoreAgent(agent_id=A, hostname="host", total=resources(4, 8), attributes=()),
         actions.ConfirmAgent(session=2, agent_id=A),
         actions.ForwardStatuses(session=framework, statuses=(report,)),
     ]
