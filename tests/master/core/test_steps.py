@@ -38,7 +38,7 @@ def kills_by_tick(cluster: Cluster) -> list[int]:
 def test_a_teardown_kills_so_many_tasks_a_step_and_all_of_them_at_once_after_another() -> None:
     cluster, session = with_tasks(MANY)
 
-    answer, *orders = cluster.teardown(session)
+    *orders, answer = cluster.teardown(session)
     at_once = [order for order in orders if isinstance(order, KillTask)]
 
     assert isinstance(answer, AnswerCall)
