@@ -5,6 +5,7 @@ because nobody is there to use them, and come back with the demand it sends when
 without tasks so many are kept and no more (``peers``).
 """
 
+from collections import deque
 from dataclasses import replace
 
 from fairlead_master.allocation.api import Weight
@@ -30,7 +31,7 @@ from fairlead_master.core.events import (
 )
 from fairlead_master.core.state import Framework, FrameworkState, Master
 from fairlead_proto.ids import FrameworkId
-from fairlead_proto.task_state import Reason
+from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import DemandClass
 
 _IDS_MAX = bounds.IDS_PER_ANSWER_MAX
@@ -159,6 +160,7 @@ def _leave_session(master: Master, framework: Framework, now_ms: int, *, superse
     framework.demand = {}
     framework.demand_version = 0
     framework.remarks = []
+    master.reconciling.pop(framework.framework_id, None)
     _set_demand_bytes(master, framework, 0)
     master.allocator.set_demand(framework.framework_id, (), now_ms)
 
@@ -212,15 +214,33 @@ def remove(master: Master, framework: Framework, now_ms: int) -> int:
     framework.state = FrameworkState.COMPLETED
     master.frameworks_away.pop(framework.framework_id, None)
     master.failover_deadlines.drop(framework.framework_id)
-    live = list(framework.tasks.values())
-    for task in live[: bounds.TASKS_PER_STEP_MAX]:
-        tasks.kill(master, task, Reason.FRAMEWORK_REMOVED, 0, now_ms)
-    for task in live[bounds.TASKS_PER_STEP_MAX :]:
-        tasks.kill_at_next_tick(master, task, Reason.FRAMEWORK_REMOVED, now_ms)
+    live = len(framework.tasks)
+    master.ending[framework.framework_id] = deque(framework.tasks.values())
+    _end_some(master, framework.framework_id, bounds.TASKS_PER_STEP_MAX, now_ms)
     master.out.append(ForgetFramework(framework_id=framework.framework_id))
     master.note("framework", framework.framework_id, framework.state.value)
     tasks.close_account_if_over(master, framework)
-    return len(live)
+    return live
+
+
+def end_in_parts(master: Master, most: int, now_ms: int) -> int:
+    """Ask for the end of so many tasks of frameworks that are over; gives how many were looked at."""
+    done = 0
+    while master.ending and done < most:
+        done += _end_some(master, next(iter(master.ending)), most - done, now_ms)
+    return done
+
+
+def _end_some(master: Master, framework_id: FrameworkId, most: int, now_ms: int) -> int:
+    left = master.ending[framework_id]
+    done = min(most, len(left))
+    for _ in range(done):
+        task = left.popleft()
+        if not is_terminal(task.state):
+            tasks.kill(master, task, Reason.FRAMEWORK_REMOVED, 0, now_ms)
+    if not left:
+        del master.ending[framework_id]
+    return done
 
 
 def end_by_operator(master: Master, framework: Framework, now_ms: int) -> int:

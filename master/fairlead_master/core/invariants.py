@@ -200,6 +200,15 @@ def _check_deadlines(master: Master) -> None:
             assert task.kill_reason is None or task.key in master.killing, (
                 f"the kill of {task.key} is not repeated"
             )
+    for framework_id in master.ending:
+        framework = master.frameworks.get(framework_id)
+        assert framework is None or framework.state is FrameworkState.COMPLETED, (
+            f"tasks of framework {framework_id} are ended, and it is not over"
+        )
+    for framework_id in master.reconciling:
+        framework = master.frameworks.get(framework_id)
+        assert framework is not None, f"framework {framework_id} is not known, and told of its tasks"
+        assert framework.session is not None, f"framework {framework_id} is away, and told of its tasks"
     _check_ordered("heard", master.agents_heard.values())
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import Weight
 from fairlead_master.core import agents, events, frameworks, offers, operations, reconcile, tasks
+from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import Action, StoreAgent, StoreFramework
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import Agent, AgentState, Framework, Master
@@ -55,6 +56,8 @@ class Machine:
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """When the next ``Ticked`` is due; not before ``now_ms``. None: only an event can change anything."""
+        if _is_in_parts(self.master):
+            return now_ms
         cycle_ms = offers.next_cycle_ms(self.master, now_ms)
         if cycle_ms is not None and cycle_ms <= now_ms:
             return now_ms  # Nothing can be due before.
@@ -69,12 +72,27 @@ def _tick(master: Master, _event: events.Ticked, now_ms: int) -> None:
     tasks.end_overdue(master, now_ms)
     agents.end_overdue(master, now_ms)
     frameworks.end_overdue(master, now_ms)
+    _carry_on(master, now_ms)
     allocator_ms = master.allocator.next_deadline_ms()
     cycle_ms = offers.next_cycle_ms(master, now_ms)
     if allocator_ms is not None and allocator_ms <= now_ms and master.recovery_until_ms is None:
         cycle_ms = now_ms
     if cycle_ms is not None and cycle_ms <= now_ms:
         offers.run_cycle(master, now_ms)
+
+
+def _is_in_parts(master: Master) -> bool:
+    """Whether some step left things to do to the next ticks."""
+    return bool(master.ending or master.reconciling)
+
+
+def _carry_on(master: Master, now_ms: int) -> None:
+    """Do so much of what steps left to do, of all kinds together."""
+    left = bounds.TASKS_PER_STEP_MAX
+    for do_some in (frameworks.end_in_parts, reconcile.tell_in_parts):
+        left -= do_some(master, left, now_ms)
+        if left <= 0:
+            break
 
 
 def _deadlines(master: Master) -> list[int]:

@@ -196,6 +196,19 @@ class Offer:
 
 
 @dataclass(slots=True, eq=False)
+class Reconciliation:
+    """All tasks of a framework, as far as their states are still to be told."""
+
+    task_ids: deque[TaskId]
+    unheard: tuple[AgentId, ...]
+    """Agents that had not registered with this master when it began: tasks of theirs are not among these."""
+    requests: deque[int]
+    """That are answered when it ends."""
+    next_requests: deque[int] = field(default_factory=deque)
+    """That came since it began: another one answers them."""
+
+
+@dataclass(slots=True, eq=False)
 class Tallies:
     """How often what happened since the start, for metrics."""
 
@@ -246,6 +259,10 @@ class Master:
     """Tasks their agent has not spoken of yet, and until when it may take: in order of deadlines."""
     killing: OrderedDict[TaskKey, int] = field(default_factory=OrderedDict)
     """Tasks asked to end, and when to ask again: in order of deadlines."""
+    ending: dict[FrameworkId, deque[Task]] = field(default_factory=dict)
+    """Frameworks that are over, with the tasks whose end has not been asked for."""
+    reconciling: dict[FrameworkId, Reconciliation] = field(default_factory=dict)
+    """Reconciliations that are not at their end, the next one first."""
     finished: OrderedDict[TaskKey, Task] = field(default_factory=OrderedDict)
     """The last tasks that ended, oldest first."""
 

@@ -283,16 +283,6 @@ def kill(master: Master, task: Task, reason: Reason, grace_period_ms: int, now_m
     send_kill(master, task, now_ms)
 
 
-def kill_at_next_tick(master: Master, task: Task, reason: Reason, now_ms: int) -> None:
-    """The same, without grace, once time has passed: for more tasks than one step should kill."""
-    if task.kill_reason is None:
-        task.kill_reason = reason
-    task.kill_grace_ms = 0
-    # Deadlines stay in order: those before it, if any, are due as well.
-    master.killing[task.key] = now_ms
-    master.killing.move_to_end(task.key, last=False)
-
-
 def send_kill(master: Master, task: Task, now_ms: int) -> None:
     """Send the kill of a task if its agent is there, and note when to send it again."""
     master.killing[task.key] = now_ms + master.settings.kill_retry_ms

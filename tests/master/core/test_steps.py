@@ -3,12 +3,20 @@
 from dataclasses import replace
 
 from fairlead_master.core import settings
-from fairlead_master.core.actions import AnswerCall, CallCode, FinishReconciliation, ForwardStatuses, KillTask
+from fairlead_master.core.actions import (
+    Action,
+    AnswerCall,
+    CallCode,
+    FinishReconciliation,
+    ForwardStatuses,
+    KillTask,
+)
 from fairlead_master.core.events import DeclineScope, KillAsked, OffersDeclined, ReconcileAsked
 from fairlead_master.core.machine import Machine
-from fairlead_proto.ids import OfferId, TaskId
+from fairlead_proto.ids import FrameworkId, OfferId, TaskId
+from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, Operator
-from tests.builders.master import Cluster, a_class, resources
+from tests.builders.master import Cluster, a_class, a_status, resources
 
 TINY = resources(cpus=0.001)
 MANY = 2 * settings.TASKS_PER_STEP_MAX + 7
@@ -44,6 +52,56 @@ def test_a_teardown_kills_so_many_tasks_a_step_and_all_of_them_at_once_after_ano
     assert isinstance(answer, AnswerCall)
     assert len(at_once) == settings.TASKS_PER_STEP_MAX
     assert kills_by_tick(cluster) == [settings.TASKS_PER_STEP_MAX, 7]
+
+
+def told(found: list[Action]) -> list[str]:
+    """The tasks whose states are told."""
+    return [
+        status.task_id
+        for action in found
+        if isinstance(action, ForwardStatuses)
+        for status in action.statuses
+    ]
+
+
+def test_all_tasks_are_reconciled_so_many_a_step_and_the_end_is_marked_after_the_last() -> None:
+    cluster, session = with_tasks(MANY)
+    most = settings.TASKS_PER_STEP_MAX
+
+    begun = cluster.reconcile(session)
+    again = cluster.reconcile(session)
+    cluster.report(1, a_status("f1-1", f"t{MANY - 1}", TaskState.FINISHED))
+    parts = [cluster.tick() for _ in range(5)]
+
+    assert len(told(begun)) == most
+    assert again == []
+    assert all(len(told(part)) <= most for part in parts)
+    found = [action for part in (begun, *parts) for action in part]
+    ends = [index for index, action in enumerate(found) if isinstance(action, FinishReconciliation)]
+    assert [found[index].request_id for index in ends] == [cluster.request - 1, cluster.request]  # type: ignore[union-attr]  # ends
+    live = sorted(cluster.master.frameworks[FrameworkId("f1-1")].tasks)
+    assert sorted(told(found[: ends[0]])) == live
+    assert sorted(told(found[ends[0] :])) == live
+    assert not cluster.master.reconciling
+
+
+def test_a_reconciliation_ends_with_its_session() -> None:
+    cluster, session = with_tasks(MANY)
+    cluster.reconcile(session)
+
+    cluster.framework_leaves(session)
+
+    assert told(cluster.tick()) == []
+
+
+def test_frameworks_are_reconciled_in_turns() -> None:
+    cluster, session = with_tasks(MANY)
+    other, _ = cluster.new_framework()
+    cluster.now_ms += cluster.master.settings.busy_window_ms
+    cluster.launch(other, "mine", unit=TINY)
+    cluster.reconcile(session)
+
+    assert told(cluster.reconcile(other)) == ["mine"]
 
 
 def test_frameworks_whose_time_is_over_end_so_many_a_tick() -> None:
