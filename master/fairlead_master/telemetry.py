@@ -76,6 +76,8 @@ class MasterTelemetry:
             asyncio.create_task(self._follow(), name="telemetry-changes"),
             asyncio.create_task(self._follow_shares(), name="telemetry-shares"),
         ]
+        for part in self._parts:
+            part.add_done_callback(_tell_failure)
 
     async def stop(self) -> None:
         """Publish what is left and that the master ends, for a bounded time."""
@@ -193,6 +195,12 @@ class MasterTelemetry:
         if agent is not None and agent.is_connected and agent.agent_id not in self._master.agents_doubted:
             log.info("agent.doubted", agent_id=agent.agent_id, broker=self.link.url)
             self._runner.post(events.AgentDoubted(agent_id=agent.agent_id))
+
+
+def _tell_failure(part: asyncio.Task[None]) -> None:
+    """A bug here costs messages, and somebody must hear of it; the master goes on."""
+    if not part.cancelled() and (error := part.exception()) is not None:
+        log.error("telemetry.failed", part=part.get_name(), error=repr(error), exc_info=error)
 
 
 def _decision(decision: Decision) -> dict[str, Any]:
