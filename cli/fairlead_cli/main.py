@@ -6,6 +6,10 @@ than everything else at start. Completion for the shell is click's own, for bash
 """
 
 import os
+
+# Before any import of grpc: what it says on standard error, in a format of its own, every command says in a line.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 import sys
 from collections.abc import Sequence
 from importlib import import_module

@@ -4,6 +4,8 @@ import os
 
 # Before grpc is imported: its fork handlers take a lock that a fork elsewhere in the program could wait on for ever.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# And it tells on standard error, unless asked not to, of every idle connection that the master lets go.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 import asyncio
 import random

@@ -64,8 +64,7 @@ ACCEPT_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 2
 """One accept: its tasks go to an agent in one message, with a little more around each."""
 
 CLIENT_IDLE_MS: Final = 3_000
-"""After so long without a call a client lets its connection go by itself; the master would after 5 s, and grpc tells of
-that on standard error."""
+"""After so long without a call a client lets its connection go by itself, mostly before the master does, after 5 s."""
 
 DURATION_MS_MAX: Final = 366 * 24 * 3600 * 1000
 WEIGHT_MIN: Final = 1e-6
