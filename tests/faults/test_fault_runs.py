@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_master.core import settings
+from fairlead_master.core.machine import Machine, is_in_parts
 from fairlead_proto.task_state import TaskState
 from fairlead_sim.network import NetworkOptions
 from tests.faults.harness import Plan, Run
@@ -25,6 +27,29 @@ SEEDS = range(int(os.environ.get("FAIRLEAD_FAULT_SEEDS", "40")))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_work_ends_and_all_books_balance_after_faults(seed: int) -> None:
     Run(Plan(seed=seed)).execute()
+
+
+@pytest.mark.parametrize("seed", range(2_000, 2_006))
+def test_all_books_balance_while_everything_is_done_task_by_task(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a master does in parts of 500 tasks meets nothing in runs with a few dozen: so in parts of one, far apart."""
+    due_ms = Machine.next_deadline_ms
+    parts = 0
+
+    def later_ms(machine: Machine, now_ms: int) -> int | None:
+        nonlocal parts
+        if not is_in_parts(machine.master):
+            return due_ms(machine, now_ms)
+        parts += 1
+        return now_ms + 50
+
+    monkeypatch.setattr(settings, "TASKS_PER_STEP_MAX", 1)
+    monkeypatch.setattr(Machine, "next_deadline_ms", later_ms)
+
+    Run(Plan(seed=seed, agents=2, jobs=25)).execute()
+
+    assert parts > 10
 
 
 def test_without_faults_every_job_takes_one_attempt() -> None:

@@ -1,27 +1,34 @@
 """Agents: registration, loss, return, and what follows for their tasks.
 
-Agents keep the truth about their tasks; the master compares what it believes with what a registration says:
-known and running goes on, unknown but of a known framework is adopted, given up or nobody's is killed, expected but
-absent is LOST (or DROPPED, if the agent never spoke of it).
+What becomes of the tasks that an agent brings is settled in ``registrations``. Tasks of an agent that is given up or
+forgotten are judged in parts too; one that is not judged yet is as it was.
 """
 
+from collections import deque
+from itertools import islice
+
 from fairlead_master.allocation.policies.names import slots_per_agent
-from fairlead_master.core import measurements, offers, tasks
+from fairlead_master.core import measurements, offers, registrations, tasks
+from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import (
     AnnounceAgentGone,
     ConfirmAgent,
     EndAgentSession,
     ForgetAgent,
-    KillTask,
     PingAgent,
     RefusalCode,
     StoreAgent,
 )
-from fairlead_master.core.events import AgentBeat, AgentConnected, AgentDisconnected, AgentDoubted
-from fairlead_master.core.state import Agent, AgentState, FrameworkState, Master, Task
+from fairlead_master.core.events import (
+    AgentBeat,
+    AgentConnected,
+    AgentDisconnected,
+    AgentDoubted,
+    StatusesReported,
+)
+from fairlead_master.core.state import Agent, AgentState, Master
 from fairlead_proto.ids import AgentId
-from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
-from fairlead_proto.tasks import RunningTask, TaskStatus
+from fairlead_proto.task_state import Reason, TaskState, can_move
 
 _ADDED_ATTRIBUTES = ("hostname", "agent_id")
 
@@ -34,16 +41,50 @@ def agent_connected(master: Master, event: AgentConnected, now_ms: int) -> None:
         return
     was_known = event.agent_id in master.agents
     agent = _known_or_new(master, event)
+    registrations.begin(master, agent, event, was_known=was_known)
     _open_session(master, agent, event, now_ms)
-    if was_known:
-        _adopt_all(master, agent, event, now_ms)
-    else:
-        _end_all(master, agent, event)
-    _settle_tasks(master, agent, event, now_ms)
+    _settle_some(master, agent, bounds.TASKS_PER_STEP_MAX, now_ms)
+
+
+def settle_in_parts(master: Master, most: int, now_ms: int) -> int:
+    """Settle so much of what agents brought when they registered; gives how much that was."""
+    done = 0
+    while master.registering and done < most:
+        done += _settle_some(master, next(iter(master.registering.values())), most - done, now_ms)
+    return done
+
+
+def _settle_some(master: Master, agent: Agent, most: int, now_ms: int) -> int:
+    done = registrations.settle_some(master, agent, most, now_ms)
+    if agent.registration is not None and not agent.registration.left:
+        _end_registration(master, agent)
+        done += 1
+    return done
+
+
+def _end_registration(master: Master, agent: Agent) -> None:
+    """Everything it brought is settled: what is free of it can be offered."""
+    agent.registration = None
+    agent.has_registered = True
+    del master.registering[agent.agent_id]
+    master.recovering.pop(agent.agent_id, None)
     _judge_capacity(master, agent)
     if not master.recovering and master.recovery_until_ms is not None:
         end_recovery(master)
     master.note("agent", agent.agent_id, agent.state.value)
+
+
+def statuses_reported(master: Master, event: StatusesReported, now_ms: int) -> None:
+    """Take reports of an agent, in order: behind what it brought, as long as that is not settled."""
+    agent = master.agent_by_session.get(event.session)
+    if agent is None:
+        return
+    master.hear(agent, now_ms)
+    if agent.registration is None:
+        tasks.take_reports(master, agent, event.statuses, now_ms)
+    else:
+        agent.registration.left.extend(event.statuses)
+        _settle_some(master, agent, bounds.TASKS_PER_STEP_MAX, now_ms)
 
 
 def adds(master: Master, event: AgentConnected) -> bool:
@@ -127,148 +168,14 @@ def _open_session(master: Master, agent: Agent, event: AgentConnected, now_ms: i
     agent.clock_skew_ms = event.agent_time_ms - now_ms if event.agent_time_ms else 0
     agent.registered_ms = now_ms
     agent.deadline_ms = None
-    agent.has_registered = True
+    agent.state = AgentState.ACTIVE
+    agent.mourners = {}
     master.agents_away.pop(agent.agent_id, None)
-    master.recovering.pop(agent.agent_id, None)
+    master.giving_up.pop(agent.agent_id, None)
     master.agent_by_session[event.session] = agent
     master.hear(agent, now_ms)
     master.allocator.update_agent(agent.agent_id, agent.total, agent.attributes)
-    if not agent.is_charged:
-        agent.is_charged = True
-        for task in agent.tasks.values():
-            master.allocator.charge(task.framework_id, agent.agent_id, task.resources)
     master.out.append(ConfirmAgent(session=event.session, agent_id=agent.agent_id))
-
-
-def _adopt_all(master: Master, agent: Agent, event: AgentConnected, now_ms: int) -> None:
-    for running in event.tasks:
-        _settle_reported(master, agent, running, now_ms)
-
-
-def _end_all(master: Master, agent: Agent, event: AgentConnected) -> None:
-    """End what an agent nobody knows brings along.
-
-    An agent is written down before it is told its id, so this one was forgotten: its tasks are GONE, which is final, and
-    others may run in their place. Or it comes from another cluster.
-    """
-    for running in event.tasks:
-        _end_unwanted(master, agent, running, Reason.AGENT_REMOVED)
-
-
-def _settle_tasks(master: Master, agent: Agent, event: AgentConnected, now_ms: int) -> None:
-    reported = {task.key for task in event.tasks}
-    # Adoption came first, or a report on a task launched before this master started would be nobody's. Now the ends
-    # the agent could not deliver: they explain why a task is not among the running ones.
-    tasks.take_reports(master, agent, event.unacknowledged, now_ms)
-    for task in list(agent.tasks.values()):
-        if task.key not in reported:
-            _settle_absent(master, agent, task, now_ms)
-
-
-def _settle_reported(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> None:
-    task = master.find_task(running.key)
-    if running.framework_id not in master.frameworks:
-        _end_unwanted(master, agent, running, Reason.FRAMEWORK_REMOVED)
-        return
-    is_over = is_terminal(running.state) or (task is not None and is_terminal(task.state))
-    if is_over or (task is not None and task.agent_id != agent.agent_id):
-        _end_unwanted(master, agent, running, Reason.UNKNOWN_TASK)
-        return
-    if task is None:
-        task = _adopt(master, agent, running, now_ms)
-        if agent.state is AgentState.UNREACHABLE:
-            _tell_returned(master, task, running.state, now_ms)
-    elif task.state is TaskState.UNREACHABLE and can_move(task.state, running.state):
-        _resume(master, task, running, now_ms)
-    if not task.started_ms:
-        task.started_ms = _started_ms(running, now_ms)
-    # Any other move comes with its own status, which is unacknowledged as long as this master has not seen it.
-    if task.kill_reason is not None:
-        tasks.send_kill(master, task, now_ms)
-
-
-def _end_unwanted(master: Master, agent: Agent, running: RunningTask, reason: Reason) -> None:
-    assert agent.session is not None, "tasks are settled within a session"
-    master.out.append(
-        KillTask(
-            session=agent.session,
-            framework_id=running.framework_id,
-            task_id=running.spec.task_id,
-            grace_period_ms=0,
-            reason=reason,
-        )
-    )
-
-
-def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> Task:
-    """A task launched before this master started."""
-    framework = master.frameworks[running.framework_id]
-    started_ms = _started_ms(running, now_ms)
-    task = Task(
-        framework_id=running.framework_id,
-        task_id=running.spec.task_id,
-        role=framework.role,
-        agent_id=agent.agent_id,
-        name=running.spec.name,
-        command=tasks.shortened(running.spec.command),
-        resources=running.spec.resources,
-        state=running.state,
-        submitted_ms=started_ms or now_ms,
-        started_ms=started_ms,
-        sequence=running.sequence,
-        state_sequence=running.sequence,
-    )
-    if framework.state is FrameworkState.COMPLETED:
-        task.kill_reason = Reason.FRAMEWORK_REMOVED
-    framework.tasks[task.task_id] = task
-    agent.tasks[task.key] = task
-    master.allocator.charge(task.framework_id, agent.agent_id, task.resources)
-    master.note("task", task.key, task.state.value)
-    return task
-
-
-def _started_ms(running: RunningTask, now_ms: int) -> int:
-    """When a task that an agent has began to run, by our clock; 0 if it did not, or nobody knows.
-
-    Of one that runs and whose agent does not say since when, we know that it runs now.
-    """
-    has_started = running.ran_ms > 0 or running.state is TaskState.RUNNING
-    return max(1, now_ms - running.ran_ms) if has_started else 0
-
-
-def _resume(master: Master, task: Task, running: RunningTask, now_ms: int) -> None:
-    """A task that was thought unreachable is where the agent says."""
-    status = _returned(task, running.state, now_ms)
-    tasks.apply(master, task, status, now_ms)
-    task.state_sequence = running.sequence
-    tasks.forward(master, master.frameworks[task.framework_id], [status])
-
-
-def _tell_returned(master: Master, task: Task, state: TaskState, now_ms: int) -> None:
-    """A reconciliation may have called the task unreachable."""
-    tasks.forward(master, master.frameworks[task.framework_id], [_returned(task, state, now_ms)])
-
-
-def _returned(task: Task, state: TaskState, now_ms: int) -> TaskStatus:
-    return TaskStatus(
-        framework_id=task.framework_id,
-        task_id=task.task_id,
-        agent_id=task.agent_id,
-        sequence=0,
-        state=state,
-        reason=Reason.AGENT_RETURNED,
-        message=f"agent {task.agent_id} is back with the task",
-        timestamp_ms=now_ms,
-    )
-
-
-def _settle_absent(master: Master, agent: Agent, task: Task, now_ms: int) -> None:
-    if task.state is TaskState.STAGING:
-        message = f"the launch did not reach agent {agent.agent_id} before its session broke"
-        tasks.conclude(master, task, TaskState.DROPPED, Reason.AGENT_DISCONNECTED, message, now_ms)
-    else:
-        message = f"agent {agent.agent_id} is back without the task"
-        tasks.conclude(master, task, TaskState.LOST, Reason.AGENT_RESTARTED, message, now_ms)
 
 
 def _judge_capacity(master: Master, agent: Agent) -> None:
@@ -276,7 +183,10 @@ def _judge_capacity(master: Master, agent: Agent) -> None:
 
     It stays part of the capacity that shares are counted on, and nothing more is offered of what it lacks: a free
     part below zero holds no unit. Under slots a task takes a slot whatever it needs, so totals need not cover anything.
+    Before everything it brought is settled, nobody knows.
     """
+    if agent.registration is not None:
+        return
     has_slots = slots_per_agent(master.settings.allocation.policy) is not None
     covered = has_slots or min(tasks.free_of(agent)) >= 0
     agent.state = AgentState.ACTIVE if covered else AgentState.OVERCOMMITTED
@@ -320,7 +230,14 @@ def agent_disconnected(master: Master, event: AgentDisconnected, now_ms: int) ->
     agent = master.agent_by_session.get(event.session)
     if agent is not None:
         close_session(master, agent)
-        _go_away(master, agent, AgentState.DISCONNECTED, now_ms + master.settings.agent_timeout_ms)
+        _leave(master, agent, now_ms)
+
+
+def _leave(master: Master, agent: Agent, now_ms: int) -> None:
+    """It has a timeout to come back in. One that had not brought everything is waited for as before."""
+    is_awaited = agent.agent_id in master.recovering
+    state = AgentState.RECOVERING if is_awaited else AgentState.DISCONNECTED
+    _go_away(master, agent, state, now_ms + master.settings.agent_timeout_ms)
 
 
 def close_session(master: Master, agent: Agent) -> None:
@@ -330,6 +247,8 @@ def close_session(master: Master, agent: Agent) -> None:
     master.agents_heard.pop(agent.agent_id, None)
     master.agents_doubted.pop(agent.agent_id, None)
     agent.session = None
+    agent.registration = None
+    master.registering.pop(agent.agent_id, None)
     offers.rescind(master, list(agent.offers.values()), offers.AGENT_LEFT)
     master.allocator.set_agent_active(agent.agent_id, False)
 
@@ -354,12 +273,7 @@ def end_overdue(master: Master, now_ms: int) -> None:
             break
         detail = f"reported gone, and no answer within {master.settings.agent_doubt_ms} ms"
         _end_silent(master, agent_id, detail, now_ms)
-    for agent in list(master.agents_away.values()):
-        if agent.deadline_ms is not None and agent.deadline_ms <= now_ms:
-            if agent.state is AgentState.UNREACHABLE:
-                forget(master, agent, now_ms)
-            else:
-                _give_up(master, agent, now_ms)
+    _judge_away(master, now_ms)
     if master.recovery_until_ms is not None and master.recovery_until_ms <= now_ms:
         end_recovery(master)
 
@@ -370,16 +284,53 @@ def _end_silent(master: Master, agent_id: AgentId, detail: str, now_ms: int) -> 
     assert session is not None, f"agent {agent_id} is waited for without a session"
     close_session(master, agent)
     master.out.append(EndAgentSession(session=session, code=RefusalCode.TOO_SLOW, detail=detail))
-    _go_away(master, agent, AgentState.DISCONNECTED, now_ms + master.settings.agent_timeout_ms)
+    _leave(master, agent, now_ms)
 
 
-def _give_up(master: Master, agent: Agent, now_ms: int) -> None:
-    """The agent has been away too long: what it ran may be replaced, and may yet come back."""
-    for task in list(agent.tasks.values()):
+def _judge_away(master: Master, now_ms: int) -> None:
+    """Give up agents that are away for too long, and forget those that are given up for too long."""
+    left = bounds.TASKS_PER_STEP_MAX
+    due = [
+        agent
+        for agent in master.agents_away.values()
+        if agent.deadline_ms is not None and agent.deadline_ms <= now_ms
+    ]
+    for agent in due:
+        if left <= 0:
+            break
+        if agent.state is AgentState.UNREACHABLE:
+            left -= 1 + _forget_some(master, agent, left, now_ms)
+        else:
+            _give_up(master, agent, now_ms)
+            left -= 1
+
+
+def give_up_in_parts(master: Master, most: int, now_ms: int) -> int:
+    """Judge so many tasks of agents that are given up; gives how many were looked at."""
+    done = 0
+    while master.giving_up and done < most:
+        agent = master.agents[next(iter(master.giving_up))]
+        done += _give_up_some(master, agent, most - done, now_ms)
+    return done
+
+
+def _give_up_some(master: Master, agent: Agent, most: int, now_ms: int) -> int:
+    """What it ran may be replaced, and may yet come back."""
+    left = master.giving_up[agent.agent_id]
+    done = min(most, len(left))
+    for _ in range(done):
+        task = left.popleft()
         if can_move(task.state, TaskState.UNREACHABLE):
             message = f"agent {agent.agent_id} has been away for {master.settings.agent_timeout_ms} ms"
             tasks.conclude(master, task, TaskState.UNREACHABLE, Reason.AGENT_DISCONNECTED, message, now_ms)
-    _uncharge(master, agent)
+    if not left:
+        del master.giving_up[agent.agent_id]
+    return done
+
+
+def _give_up(master: Master, agent: Agent, now_ms: int) -> None:
+    """The agent has been away too long. Its tasks are judged in parts, from the end of this tick on."""
+    master.giving_up[agent.agent_id] = deque(agent.tasks.values())
     _go_away(master, agent, AgentState.UNREACHABLE, now_ms + master.settings.agent_forget_ms)
     master.recovering.pop(agent.agent_id, None)
     master.out.append(
@@ -398,28 +349,30 @@ def _own_attributes(agent: Agent) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(item for item in agent.attributes.items() if item[0] not in _ADDED_ATTRIBUTES))
 
 
-def _uncharge(master: Master, agent: Agent) -> None:
-    """Resources nobody can reach count for nobody."""
-    if agent.is_charged:
-        agent.is_charged = False
-        for task in agent.tasks.values():
-            master.allocator.release(task.framework_id, agent.agent_id, task.resources)
-
-
-def forget(master: Master, agent: Agent, now_ms: int) -> None:
-    """The agent will not return: its tasks are gone, its id is free of meaning."""
-    told: dict[int, None] = {}
-    for task in list(agent.tasks.values()):
-        framework = master.frameworks.get(task.framework_id)
-        if framework is not None and framework.session is not None:
-            told[framework.session] = None
+def _forget_some(master: Master, agent: Agent, most: int, now_ms: int) -> int:
+    """The agent will not return: its tasks are gone, so many now, and with the last of them its id is free of meaning."""
+    some = list(islice(agent.tasks.values(), most))
+    for task in some:
+        agent.mourners[task.framework_id] = None
         message = f"agent {agent.agent_id} was given up after {master.settings.agent_forget_ms} ms"
         tasks.conclude(master, task, TaskState.GONE, Reason.AGENT_REMOVED, message, now_ms)
+    if not agent.tasks:
+        _forget(master, agent)
+    return len(some)
+
+
+def _forget(master: Master, agent: Agent) -> None:
+    told: dict[int, None] = {}
+    for framework_id in agent.mourners:
+        framework = master.frameworks.get(framework_id)
+        if framework is not None and framework.session is not None:
+            told[framework.session] = None
     for session in told:
         master.out.append(AnnounceAgentGone(session=session, agent_id=agent.agent_id, reason="away too long"))
     master.allocator.remove_agent(agent.agent_id)
     del master.agents[agent.agent_id]
     del master.agents_away[agent.agent_id]
+    master.giving_up.pop(agent.agent_id, None)
     master.out.append(ForgetAgent(agent_id=agent.agent_id))
     master.note("agent", agent.agent_id, "removed")
 

@@ -185,7 +185,9 @@ def _end_one_too_many(master: Master, peer: str, now_ms: int) -> None:
     candidates = master.peers.away_too_many(peer, len(master.frameworks_away))
     if not candidates:
         return
-    is_anybody_unheard = any(not agent.has_registered for agent in master.agents_away.values())
+    is_anybody_unheard = master.registering or any(
+        not agent.has_registered for agent in master.agents_away.values()
+    )
     for framework_id in candidates:
         framework = master.frameworks[framework_id]
         if not framework.tasks and not (framework.is_remembered and is_anybody_unheard):

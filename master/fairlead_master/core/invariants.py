@@ -120,7 +120,14 @@ def _check_agent_sessions(master: Master) -> None:
         )
         assert is_away != (identity in master.agents_heard), f"agent {identity}: listened to or not?"
         is_waited_for = identity in master.recovering
-        assert is_waited_for == (agent.state is AgentState.RECOVERING), (
+        is_registering = agent.registration is not None
+        assert is_registering == (identity in master.registering), (
+            f"agent {identity}: is all it brought settled or not?"
+        )
+        assert not is_registering or agent.session is not None, (
+            f"agent {identity} is away, and what it brought is not settled"
+        )
+        assert is_waited_for == (agent.state is AgentState.RECOVERING) or is_registering, (
             f"agent {identity} is {agent.state.value}, waited for: {is_waited_for}"
         )
     _check_listed("away", master.agents_away, master.agents)
@@ -171,7 +178,8 @@ def _check_tasks(master: Master) -> None:
             assert agent.tasks.get(task.key) is task, (
                 f"task {task.key} is not in the table of {task.agent_id}"
             )
-            assert (task.state is TaskState.UNREACHABLE) <= (agent.state is AgentState.UNREACHABLE), (
+            is_settled = agent.session is not None and agent.registration is None
+            assert task.state is not TaskState.UNREACHABLE or not is_settled, (
                 f"task {task.key} is unreachable on agent {agent.agent_id}, which is {agent.state.value}"
             )
     owned = sum(len(framework.tasks) for framework in master.frameworks.values())
@@ -215,28 +223,28 @@ def _check_deadlines(master: Master) -> None:
 def _check_agent_books(master: Master, agent: Agent) -> None:
     zero = master.kinds.zero
     books = master.allocator.agent_books(agent.agent_id)
-    held = sum_vectors((task.resources for task in agent.tasks.values()), zero)
+    counting = [task.resources for task in agent.tasks.values() if task.state is not TaskState.UNREACHABLE]
+    held = sum_vectors(counting, zero)
     offered = sum_vectors((scale(offer.unit, offer.units) for offer in agent.offers.values()), zero)
     units = sum(offer.units for offer in agent.offers.values())
-    counted, counted_tasks = (held, len(agent.tasks)) if agent.is_charged else (zero, 0)
     assert books.total == agent.total, f"agent {agent.agent_id}: total {agent.total}, allocator {books.total}"
-    assert add(counted, offered) == books.charged, (
-        f"agent {agent.agent_id}: held {counted} + offered {offered}, allocator charges {books.charged}"
+    assert add(held, offered) == books.charged, (
+        f"agent {agent.agent_id}: held {held} + offered {offered}, allocator charges {books.charged}"
     )
     assert books.free == subtract(agent.total, books.charged), (
         f"agent {agent.agent_id}: total {agent.total} - charged {books.charged} is not free {books.free}"
     )
-    assert books.tasks == counted_tasks + units, (
-        f"agent {agent.agent_id}: {counted_tasks} tasks + {units} units offered, allocator counts {books.tasks}"
+    assert books.tasks == len(counting) + units, (
+        f"agent {agent.agent_id}: {len(counting)} tasks + {units} units offered, allocator counts {books.tasks}"
     )
-    assert books.active == (agent.state in (AgentState.ACTIVE, AgentState.OVERCOMMITTED)), (
+    is_settled = agent.session is not None and agent.registration is None
+    assert books.active == is_settled, (
         f"agent {agent.agent_id} is {agent.state.value}, for the allocator active: {books.active}"
     )
-    assert (
-        agent.is_charged != (agent.state in (AgentState.UNREACHABLE, AgentState.RECOVERING))
-        or not agent.tasks
-    ), f"agent {agent.agent_id} is {agent.state.value}, its tasks are counted: {agent.is_charged}"
-    if agent.state is AgentState.ACTIVE and not master.allocator.allows_overcommit:
+    assert agent.state is not AgentState.UNREACHABLE or not counting or agent.agent_id in master.giving_up, (
+        f"agent {agent.agent_id} is {agent.state.value}, {len(counting)} of its tasks are counted"
+    )
+    if is_settled and agent.state is AgentState.ACTIVE and not master.allocator.allows_overcommit:
         assert min(books.free) >= 0, f"agent {agent.agent_id} is active and has {books.free} free"
 
 

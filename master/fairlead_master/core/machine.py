@@ -56,7 +56,7 @@ class Machine:
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """When the next ``Ticked`` is due; not before ``now_ms``. None: only an event can change anything."""
-        if _is_in_parts(self.master):
+        if is_in_parts(self.master):
             return now_ms
         cycle_ms = offers.next_cycle_ms(self.master, now_ms)
         if cycle_ms is not None and cycle_ms <= now_ms:
@@ -81,15 +81,20 @@ def _tick(master: Master, _event: events.Ticked, now_ms: int) -> None:
         offers.run_cycle(master, now_ms)
 
 
-def _is_in_parts(master: Master) -> bool:
+def is_in_parts(master: Master) -> bool:
     """Whether some step left things to do to the next ticks."""
-    return bool(master.ending or master.reconciling)
+    return bool(master.registering or master.giving_up or master.ending or master.reconciling)
 
 
 def _carry_on(master: Master, now_ms: int) -> None:
     """Do so much of what steps left to do, of all kinds together."""
     left = bounds.TASKS_PER_STEP_MAX
-    for do_some in (frameworks.end_in_parts, reconcile.tell_in_parts):
+    for do_some in (
+        agents.settle_in_parts,
+        agents.give_up_in_parts,
+        frameworks.end_in_parts,
+        reconcile.tell_in_parts,
+    ):
         left -= do_some(master, left, now_ms)
         if left <= 0:
             break
@@ -162,7 +167,6 @@ def _recover_agent(master: Master, known: StoreAgent, now_ms: int) -> None:
         state=AgentState.UNREACHABLE if known.is_away else AgentState.RECOVERING,
         registered_ms=now_ms,
         deadline_ms=now_ms + timeout_ms,
-        is_charged=False,
     )
     master.agents[known.agent_id] = agent
     master.agents_away[known.agent_id] = agent
@@ -183,7 +187,7 @@ _HANDLERS: Mapping[type, Callable[[Master, Any, int], None]] = {
     events.TeardownAsked: frameworks.teardown_asked,
     events.AgentConnected: agents.agent_connected,
     events.AgentDisconnected: agents.agent_disconnected,
-    events.StatusesReported: tasks.statuses_reported,
+    events.StatusesReported: agents.statuses_reported,
     events.AgentBeat: agents.agent_beat,
     events.AgentDoubted: agents.agent_doubted,
     events.OperatorKillAsked: operations.operator_kill_asked,

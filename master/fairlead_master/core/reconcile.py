@@ -39,7 +39,9 @@ def reconcile_asked(master: Master, event: ReconcileAsked, now_ms: int) -> None:
 
 
 def _unheard(master: Master) -> tuple[AgentId, ...]:
-    return tuple(agent.agent_id for agent in master.agents_away.values() if not agent.has_registered)
+    """Agents that may have tasks nobody knows of here."""
+    missing = (*master.agents_away.values(), *master.registering.values())
+    return tuple(agent.agent_id for agent in missing if not agent.has_registered)
 
 
 def _finish(master: Master, session: int, request_id: int, unheard: tuple[AgentId, ...]) -> None:

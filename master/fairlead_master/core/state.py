@@ -21,8 +21,8 @@ from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.pace import Pace
 from fairlead_proto.resources import ResourceKinds, Vector
-from fairlead_proto.task_state import Reason, TaskState
-from fairlead_proto.tasks import DemandClass, TaskStatus, TaskUsage
+from fairlead_proto.task_state import TERMINAL, Reason, TaskState
+from fairlead_proto.tasks import DemandClass, RunningTask, TaskStatus, TaskUsage
 
 
 @unique
@@ -101,6 +101,11 @@ class Task:
     kill_grace_ms: int = 0
 
     @property
+    def is_held(self) -> bool:
+        """Whether what it needs counts as held: until it is over, and not while it is unreachable."""
+        return self.state is not TaskState.UNREACHABLE and self.state not in TERMINAL
+
+    @property
     def key(self) -> TaskKey:
         """Its name in the whole cluster."""
         return self.framework_id, self.task_id
@@ -149,6 +154,21 @@ class Framework:
 
 
 @dataclass(slots=True, eq=False)
+class Registration:
+    """What an agent brought when it registered, as far as it is not settled."""
+
+    left: deque[RunningTask | TaskStatus | Task]
+    """In this order: tasks it runs, statuses nobody has acknowledged, tasks it was known to have, and what it has reported
+    since."""
+    was_known: bool
+    """Before it registered; otherwise nothing it runs is adopted."""
+    may_be_called_unreachable: bool
+    """Tasks that only it knows of: a reconciliation may have said so."""
+    reported: set[TaskKey] = field(default_factory=set)
+    """The tasks that it runs, as far as they are settled."""
+
+
+@dataclass(slots=True, eq=False)
 class Agent:
     """A host that runs tasks."""
 
@@ -170,11 +190,13 @@ class Agent:
     version: str = ""
     tasks: dict[TaskKey, Task] = field(default_factory=dict)
     offers: dict[OfferId, "Offer"] = field(default_factory=dict)
-    is_charged: bool = False
-    """Whether its tasks count in the allocator; not while it is unreachable."""
     answers_ping: bool = False
     has_registered: bool = False
-    """With this master; before it has, nobody knows which tasks it runs."""
+    """With this master, to the last of its tasks; before it has, nobody knows which tasks it runs."""
+    registration: Registration | None = None
+    """What it brought, as long as that is not settled. It has a session then, and nothing of it is offered."""
+    mourners: dict[FrameworkId, None] = field(default_factory=dict)
+    """Frameworks that had tasks on it when it was forgotten, as far as that has come."""
 
     @property
     def is_connected(self) -> bool:
@@ -247,6 +269,10 @@ class Master:
     """Connected agents that were asked for a sign of life, and until when they may take: in order of deadlines."""
     agents_away: dict[AgentId, Agent] = field(default_factory=dict)
     """Disconnected, recovering and unreachable ones."""
+    registering: dict[AgentId, Agent] = field(default_factory=dict)
+    """Connected agents of which not all they brought is settled."""
+    giving_up: dict[AgentId, deque[Task]] = field(default_factory=dict)
+    """Unreachable agents, with their tasks that are not judged yet."""
     weights: dict[Role, Weight] = field(default_factory=dict)
     peers: Peers = field(default_factory=Peers)
     """What frameworks make the master keep, by the host they connect from."""
@@ -267,7 +293,7 @@ class Master:
     """The last tasks that ended, oldest first."""
 
     recovering: dict[AgentId, None] = field(default_factory=dict)
-    """Agents known from before the start that are not back."""
+    """Agents known from before the start that are not back, or have not brought all their tasks."""
     recovery_until_ms: int | None = None
     """While set, nothing is offered."""
     last_cycle_ms: int = -(10**9)

@@ -10,7 +10,7 @@ from typing import Final
 from fairlead_master.core import measurements
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import AcknowledgeStatuses, ForwardStatuses, KillTask
-from fairlead_master.core.events import StatusesAcknowledged, StatusesReported
+from fairlead_master.core.events import StatusesAcknowledged
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Task
 from fairlead_proto.ids import FrameworkId, TaskKey
 from fairlead_proto.resources import Vector
@@ -29,14 +29,6 @@ def shortened(command: tuple[str, ...]) -> tuple[str, ...]:
     if len(command) <= _COMMAND_WORDS_KEPT and sum(map(len, command)) <= _WORD_LENGTH_KEPT:
         return command
     return tuple(word[:_WORD_LENGTH_KEPT] for word in command[:_COMMAND_WORDS_KEPT])
-
-
-def statuses_reported(master: Master, event: StatusesReported, now_ms: int) -> None:
-    """Take reports of an agent, in order."""
-    agent = master.agent_by_session.get(event.session)
-    if agent is not None:
-        master.hear(agent, now_ms)
-        take_reports(master, agent, event.statuses, now_ms)
 
 
 def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], now_ms: int) -> None:
@@ -170,25 +162,36 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
 def _move(master: Master, task: Task, key: TaskKey, status: TaskStatus, now_ms: int) -> None:
     if task.state is TaskState.STAGING:
         master.staging.pop(key, None)
+    was_held = task.is_held
     _copy_outcome(task, status)
     if status.state in TERMINAL:
         task.finished_ms = now_ms
         framework = master.frameworks.get(key[0])
         if framework is not None and (task.measured is not None or status.usage is not None):
             measurements.ended(master, framework, task, now_ms, has_last_word=status.usage is not None)
-        _drop(master, key, task, framework)
+        _drop(master, key, task, framework, was_held=was_held)
         _to_history(master, key, task)
     elif status.state is TaskState.RUNNING and not task.started_ms:
         task.started_ms = now_ms
+    if task.is_held != was_held:
+        _count(master, task)
     word = _WORDS[status.state]
     master.tallies.moves[word] += 1
     master.note("task", key, word)
 
 
-def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None) -> None:
+def _count(master: Master, task: Task) -> None:
+    """Resources nobody can reach count for nobody."""
+    if task.is_held:
+        master.allocator.charge(task.framework_id, task.agent_id, task.resources)
+    elif not is_terminal(task.state):
+        master.allocator.release(task.framework_id, task.agent_id, task.resources)
+
+
+def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None, *, was_held: bool) -> None:
     """Take a task out of the books; what it held is free."""
     agent = master.agents.get(task.agent_id)
-    if agent is not None and agent.tasks.pop(key, None) is not None and agent.is_charged:
+    if agent is not None and agent.tasks.pop(key, None) is not None and was_held:
         master.allocator.release(task.framework_id, task.agent_id, task.resources)
     if framework is not None and framework.tasks.pop(task.task_id, None) is not None:
         framework.tasks_finished += 1
@@ -329,8 +332,8 @@ def _staging_overdue(master: Master, key: TaskKey, now_ms: int) -> None:
     if task is None or task.state is not TaskState.STAGING:
         return
     agent = master.agents[task.agent_id]
-    if agent.session is None:
-        # It is away: its next registration, or its timeout, says what became of the task.
+    if agent.session is None or agent.registration is not None:
+        # It is away: its registration, or its timeout, says what became of the task.
         return
     _kill_on(master, agent, key, Reason.STAGING_TIMEOUT)
     message = (

@@ -252,8 +252,8 @@ def test_a_task_of_an_agent_that_stays_away_is_unreachable_and_its_resources_cou
 
     message = "agent a1-1 has been away for 75000 ms"
     assert given_up == [
-        told(framework, S.UNREACHABLE, Reason.AGENT_DISCONNECTED, message, cluster.now_ms),
         stored(is_away=True),
+        told(framework, S.UNREACHABLE, Reason.AGENT_DISCONNECTED, message, cluster.now_ms),
     ]
     assert charged(cluster) == resources()
 
