@@ -231,7 +231,7 @@ def test_another_policy_makes_no_offers_of_an_agent_before_its_time() -> None:
     cluster.demand(session, a_class(unit=TINY))
     back(cluster, running())
 
-    cluster.step(events.PolicySet(request=1, policy="slots:2000", placement=""))
+    cluster.step(events.PolicySet(request=1, policy="slots:1000", placement=""))
     cluster.report(cluster.session)
 
     assert cluster.master.agents[A].registration is not None
