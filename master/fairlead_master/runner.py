@@ -134,8 +134,8 @@ class Runner:
 
     @property
     def actions_held(self) -> int:
-        """Actions that wait for a commit."""
-        return len(self._held or ())
+        """Actions that wait for a commit, or for room to write them."""
+        return sum(map(len, self._held or ())) + len(self._unwritten)
 
     @property
     def session_count(self) -> int:
