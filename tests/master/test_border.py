@@ -183,6 +183,8 @@ def test_sums_beyond_what_a_field_holds_are_shown_as_the_largest_it_does() -> No
     tasks = [a_running(framework_id, f"t{number}", unit=(2**53, 2**53, 0, 0)) for number in range(1025)]
     cluster.agent()
     cluster.agent(agent_id="a1-1", incarnation=2, tasks=tasks)
+    while cluster.master.registering:
+        cluster.tick()
 
     assert all_listings(cluster)
     (agent,) = cluster.master.agents.values()
