@@ -85,6 +85,27 @@ def test_version_2_hands_controllers_down_and_limits_each_host(tmp_path: Path) -
     assert not host.parent.exists()
 
 
+class Busy(FilesOfGroups):
+    """A group cannot be removed before what was killed in it has ended."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.tries_left = 5
+
+    def remove(self, path: str) -> None:
+        if path.endswith("host-1") and self.tries_left:
+            self.tries_left -= 1
+            raise OSError(16, os.strerror(16), path)
+        super().remove(path)
+
+
+def test_groups_in_which_something_still_ends_are_removed_when_it_has(tmp_path: Path) -> None:
+    with HostGroups(2, cpus_milli=96, mem_bytes=1000, places=v1(tmp_path), tree=Busy(tmp_path)):
+        pass
+
+    assert [list((tmp_path / hierarchy).iterdir()) for hierarchy in V1_FILES] == [[], [], []]
+
+
 def test_a_host_without_controllers_is_told_plainly(tmp_path: Path) -> None:
     with pytest.raises(NoGroups, match="no cgroups of the cpu and memory controllers"):
         HostGroups(1, cpus_milli=96, mem_bytes=1000, places=v2(tmp_path, "pids")).__enter__()

@@ -50,6 +50,11 @@ def changes(heard: list[Incoming]) -> list[tuple[str, str]]:
     return [(change["task_id"], change["state"]) for payload in payloads for change in payload["changes"]]
 
 
+def units(heard: list[Incoming]) -> int:
+    payloads = [json.loads(message.payload) for message in heard if message.topic == f"{ROOT}/decisions"]
+    return sum(decision["units"] for payload in payloads for decision in payload["decisions"])
+
+
 async def test_a_monitor_sees_every_change_of_every_task_once_and_in_order(
     mosquitto: Mosquitto, cluster: LocalCluster
 ) -> None:
@@ -70,13 +75,7 @@ async def test_a_monitor_sees_every_change_of_every_task_once_and_in_order(
             )
         numbers = sequences(heard, f"{ROOT}/tasks")
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-        units = [
-            decision["units"]
-            for message in heard
-            if message.topic == f"{ROOT}/decisions"
-            for decision in json.loads(message.payload)["decisions"]
-        ]
-        assert sum(units) >= len(ids)
+        await monitor.until(lambda heard: units(heard) >= len(ids))
         await monitor.until(
             lambda heard: {kind_of(message.topic) for message in heard} == set(KINDS.values())
         )

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_master.allocation import placement
 from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation.policies import names
 from fairlead_sim.engine import Engine
 from fairlead_sim.pool.simulation import Pool
 from fairlead_sim.reporting.report import FairnessReport, build_report
@@ -63,7 +65,13 @@ def workloads(draw: st.DrawFn) -> list[Job]:
 
 def recorded(jobs: Sequence[Job], policy: str) -> FairnessReport:
     recorder = Recorder()
-    pool = Pool(Engine(Random(1), now_ms=0), NODES, recorder, settings=AllocationSettings(policy=policy))
+    rule = placement.seeded("align", names.slots_per_agent(policy), 1)
+    pool = Pool(
+        Engine(Random(1), now_ms=0),
+        NODES,
+        recorder,
+        settings=AllocationSettings(policy=policy, placement=rule),
+    )
     pool.feed(jobs, origin_ms=jobs[0].submit_ms)
     pool.run()
     decisions = pool.allocator.counters.decisions
