@@ -33,8 +33,8 @@ _LINE_RECORDS_MAX: Final = 1_000
 """Of one line of a compacted journal, so that damage is located to 200 KiB and the encoder gives way to other threads."""
 
 _START_ANEW: Final = (
-    "move checkpoint and checkpoint.identity away to start as a new agent, which ends the tasks of the old one "
-    "(docs/operating.md, What is lost with what)"
+    "move checkpoint and checkpoint.identity away to start as a new agent, which ends the tasks of the old one and removes "
+    "their sandboxes: copy what you need of sandboxes/ first (docs/operating.md, What is lost with what)"
 )
 
 _HEADER: Final = re.compile(rb"([0-9a-f]{8}) ([0-9a-f]{8}) ")

@@ -53,10 +53,10 @@ class BrokerUnreachable(Unreachable):
 
     def __init__(self, url: str, detail: str) -> None:
         """Args: the broker, and what it or the network said."""
-        click.ClickException.__init__(
-            self,
-            f"cannot reach the MQTT broker at {url} ({detail}): is it running? name another by --mqtt or FAIRLEAD_MQTT",
-        )
+        hint = "is it running? name another by --mqtt or FAIRLEAD_MQTT"
+        if "uthori" in detail or "user name" in detail.lower():
+            hint = "it refuses the user or the password: name them by mqtt://USER@… and --mqtt-password-file"
+        click.ClickException.__init__(self, f"cannot use the MQTT broker at {url} ({detail}): {hint}")
 
 
 class AgentAway(Unreachable):

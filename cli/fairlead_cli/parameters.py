@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from fairlead_cli.addresses import Text
+from fairlead_proto.fields import InvalidFieldError, read_role
 from fairlead_proto.limits import DURATION_MS_MAX, WEIGHT_MAX, WEIGHT_MIN
 from fairlead_proto.resources import ResourceError, parse_bytes, parse_milli
 
@@ -105,6 +106,14 @@ def _parse_resources(text: str) -> str:
     return text
 
 
+def _parse_role(text: str) -> str:
+    try:
+        return read_role("role", text) if text else ""
+    except InvalidFieldError as error:
+        raise ValueError(str(error).removeprefix("role: ")) from None
+
+
+ROLE: Final = Text("role", _parse_role)
 DURATION: Final = Text("duration", parse_duration)
 RESOURCES: Final = Text("resources", _parse_resources)
 TASK_MEM: Final = Text("amount", parse_task_bytes("mem"))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from fairlead_cli.addresses import json_option, master_option
-from fairlead_cli.parameters import DURATION, PAIR, TASK_DISK, TASK_MEM, WEIGHT
+from fairlead_cli.parameters import DURATION, PAIR, ROLE, TASK_DISK, TASK_MEM, WEIGHT
 from fairlead_proto.tasks import TASK_MEM_DEFAULT
 
 
@@ -27,7 +27,9 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
     help="Sandbox space of one task, such as 1GiB; counts for fairness and placement, and is not enforced.",
 )
 @click.option("--name", default="", help="For listings [default: the program's name]")
-@click.option("--role", default="", help="Account its share is counted on, such as eng/ml [default: default]")
+@click.option(
+    "--role", type=ROLE, default="", help="Account its share is counted on, such as eng/ml [default: default]"
+)
 @click.option("--weight", type=WEIGHT, help="Of the role, if it has none yet.")
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=1, help="How many tasks of it to run.")
 @click.option(

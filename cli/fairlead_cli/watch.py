@@ -14,7 +14,7 @@ from structlog.typing import EventDict
 from fairlead_cli.errors import BrokerUnreachable, Invalid
 from fairlead_cli.telemetry_options import broker_of, mqtt_options
 from fairlead_telemetry.broker import BrokerOptions, InvalidBroker, check_installed
-from fairlead_telemetry.topics import PREFIX, Topics
+from fairlead_telemetry.topics import PREFIX, Topics, fault_in_filter
 
 if TYPE_CHECKING:
     from fairlead_telemetry.link import BrokerLink, Incoming
@@ -51,6 +51,9 @@ def watch(
     filters = [
         name if name.startswith(PREFIX.partition("/")[0] + "/") else f"{root}/{name}" for name in topics
     ]
+    for name in filters:
+        if fault := fault_in_filter(name):
+            raise Invalid(f"topic: expected {fault}, got {name!r}")
     try:
         check_installed()
     except InvalidBroker as error:

@@ -258,7 +258,8 @@ def _check(path: Path, told: int | None, *, has_served: bool) -> None:
             raise RegistryError(f"{path}: expected schema version 1 to {SCHEMA_VERSION}, got {version}")
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         if verdict != "ok":
-            raise RegistryError(f"{path}: expected a sound registry, found damage: {verdict}")
+            said = " ".join(str(verdict).split())
+            raise RegistryError(f"{path}: expected a sound registry, found damage ({said}): {_RESTORE}")
         (number,) = (
             connection.execute("select number from commits").fetchone() if version == SCHEMA_VERSION else (0,)
         )

@@ -61,7 +61,9 @@ def read_role(field: str, text: str) -> Role:
         or text.count("/") >= limits.ROLE_DEPTH_MAX
     ):
         raise refusal(
-            field, f"lower-case words joined by / (at most {limits.ROLE_DEPTH_MAX}), like eng/ml", text
+            field,
+            f"lower-case words joined by / (at most {limits.ROLE_DEPTH_MAX}, {limits.ID_LENGTH_MAX} characters in all), like eng/ml",
+            text,
         )
     return Role(text)
 

@@ -40,6 +40,9 @@ PAUSE_FIRST_S: Final = 0.25
 PAUSE_MAX_S: Final = 30.0
 """Between attempts. A broker that refuses the credentials is asked twice a minute."""
 
+STABLE_S: Final = 5.0
+"""A connection that lasted as long was a good one: the next pause is the first again."""
+
 CLOSE_TIMEOUT_S: Final = 1.0
 """For the last words of a process that ends."""
 
@@ -186,7 +189,7 @@ class BrokerLink:
         pause_s = PAUSE_FIRST_S
         said = ""
         while not self._closing.is_set():
-            connections = self.counters.connections
+            began_s = time.monotonic()
             try:
                 await self._hold_connection()
             except Exception as error:
@@ -195,7 +198,7 @@ class BrokerLink:
             finally:
                 self.counters.is_connected = False
                 self.subscribed.clear()
-            if self.counters.connections > connections:
+            if time.monotonic() - began_s > STABLE_S:
                 pause_s, said = PAUSE_FIRST_S, ""
             if self.detail != said:
                 dropped = self.counters.dropped

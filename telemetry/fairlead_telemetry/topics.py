@@ -49,6 +49,18 @@ class Topics:
         return f"{self.root}/decisions"
 
 
+def fault_in_filter(text: str) -> str:
+    """What is wrong with a topic filter, empty if nothing is."""
+    levels = text.split("/")
+    if not text or "\0" in text:
+        return "a topic"
+    if "#" in "".join(levels[:-1]) or ("#" in levels[-1] and levels[-1] != "#"):
+        return "# as the last level only, and alone in it"
+    if any("+" in level and level != "+" for level in levels):
+        return "+ as a whole level"
+    return ""
+
+
 def agent_of(topic: str) -> str:
     """The agent that a topic of an agent names."""
     return topic.split("/")[4]

@@ -53,8 +53,8 @@ RECORDS: list[Record] = [
 
 
 WHAT_TO_DO = (
-    "move checkpoint and checkpoint.identity away to start as a new agent, which ends the tasks of the old one "
-    "(docs/operating.md, What is lost with what)"
+    "move checkpoint and checkpoint.identity away to start as a new agent, which ends the tasks of the old one and removes "
+    "their sandboxes: copy what you need of sandboxes/ first (docs/operating.md, What is lost with what)"
 )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_telemetry.broker import BrokerOptions, InvalidBroker, read_broker
+from fairlead_telemetry.topics import fault_in_filter
 
 
 def test_an_address_without_a_port_takes_the_scheme_s_own() -> None:
@@ -59,6 +60,24 @@ def test_a_refusal_names_the_option_what_was_expected_and_what_came(
         read_broker(url, **changes)  # type: ignore[arg-type]  # of the table above
 
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["tasks", "#", "agents/+/status", "fairlead/v1/#"])
+def test_a_filter_that_a_broker_takes_has_no_fault(text: str) -> None:
+    assert fault_in_filter(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a/#/b", "# as the last level only"),
+        ("a/b#", "# as the last level only"),
+        ("a/b+/c", "+ as a whole level"),
+        ("", "a topic"),
+    ],
+)
+def test_a_filter_that_no_broker_takes_is_named(text: str, fault: str) -> None:
+    assert fault_in_filter(text).startswith(fault)
 
 
 def test_an_empty_password_file_is_refused(tmp_path: Path) -> None:
