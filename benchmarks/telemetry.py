@@ -30,6 +30,7 @@ from prometheus_client import generate_latest
 from fairlead_agent.core.actions import SendHeartbeat
 from fairlead_agent.core.state import AgentSettings, AgentState, LiveTask
 from fairlead_agent.telemetry import AgentTelemetry
+from fairlead_bench.control_path import ControlPathOptions, measure
 from fairlead_master.core import events
 from fairlead_master.core.actions import StoreAgent, StoreFramework
 from fairlead_master.core.machine import Machine, Remembered
@@ -41,7 +42,6 @@ from fairlead_proto.ids import AgentId, FrameworkId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask, TaskSpec, TaskUsage
-from fairlead_sim.bench.control_path import ControlPathOptions, measure
 from fairlead_telemetry.broker import BrokerOptions
 
 KINDS = ResourceKinds()

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from fairlead_bench import allocation as allocation_bench
+from fairlead_bench import cold_solves, live_policies, live_slots
+from fairlead_bench import levels as levels_bench
+from fairlead_bench import multipliers as multipliers_bench
+from fairlead_bench.children import BenchFailed
+from fairlead_bench.cluster import PARTS, ClusterOptions, run_cluster
+from fairlead_bench.rows import Header, Row, make_header, print_header, print_table, to_json
 from fairlead_cli.errors import Failed, Invalid
+from fairlead_lab.workloads.csv_rows import TraceError
 from fairlead_master.allocation.policies.names import EXAMPLES
 from fairlead_master.solvers.problem import SolverError
-from fairlead_sim.bench import allocation as allocation_bench
-from fairlead_sim.bench import cold_solves, live_policies, live_slots
-from fairlead_sim.bench import levels as levels_bench
-from fairlead_sim.bench import multipliers as multipliers_bench
-from fairlead_sim.bench.children import BenchFailed
-from fairlead_sim.bench.cluster import PARTS, ClusterOptions, run_cluster
-from fairlead_sim.bench.rows import Header, Row, make_header, print_header, print_table, to_json
-from fairlead_sim.workloads.csv_rows import TraceError
-from fairlead_sim.workloads.workload import WorkloadError
+from fairlead_sim.workload import WorkloadError
 
 
 def allocation(*, seed: int, is_quick: bool, as_json: bool) -> None:

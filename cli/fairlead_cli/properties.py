@@ -65,10 +65,10 @@ def properties(
     """
     from fairlead_cli.errors import Invalid
     from fairlead_cli.printing import print_json
+    from fairlead_lab.properties.examination import one_of_each_kind
+    from fairlead_lab.properties.instances import Shape
+    from fairlead_lab.properties.report import as_json as verdict_as_json
     from fairlead_master.solvers.problem import SolverError
-    from fairlead_sim.properties.examination import one_of_each_kind
-    from fairlead_sim.properties.instances import Shape
-    from fairlead_sim.properties.report import as_json as verdict_as_json
 
     shape = Shape(is_positive=positive, is_weighted=weighted, is_capped=capped)
     chosen = list(dict.fromkeys(policies)) or one_of_each_kind()
@@ -84,8 +84,8 @@ def properties(
 
 def _searched(policies: Sequence[str], *, trials: int, seed: int, shape: Any) -> list[Any]:
     """All verdicts; a person at a terminal sees on stderr how far it is, and no trace of that afterwards."""
-    from fairlead_sim.properties.catalogue import PROPERTIES
-    from fairlead_sim.properties.examination import examine
+    from fairlead_lab.properties.catalogue import PROPERTIES
+    from fairlead_lab.properties.examination import examine
 
     progress = _Progress(searches=len(policies) * len(PROPERTIES))
     try:
@@ -140,7 +140,7 @@ def blocks(policies: Sequence[str], room: int) -> list[list[str]]:
 def _print_report(verdicts: Sequence[Any], *, trials: int, seed: int) -> None:
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
-    from fairlead_sim.properties import report
+    from fairlead_lab.properties import report
 
     rows = report.table_rows(verdicts)
     policies = list(dict.fromkeys(verdict.policy for verdict in verdicts))

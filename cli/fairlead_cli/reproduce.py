@@ -12,7 +12,7 @@ import click
 from fairlead_cli.addresses import json_option
 
 if TYPE_CHECKING:
-    from fairlead_sim.reproduce.batch import Outcome
+    from fairlead_lab.papers.batch import Outcome
 
 ROWS_SHOWN: Final = 60
 """Of a table for people."""
@@ -44,8 +44,8 @@ def reproduce(
     from fairlead_cli.end_signals import ended_as_by_ctrl_c
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
-    from fairlead_sim.reproduce import batch, catalogue
-    from fairlead_sim.reproduce.experiment import RunOptions
+    from fairlead_lab.papers import batch, catalogue
+    from fairlead_lab.papers.experiment import RunOptions
 
     words = [word.lower() for word in ids]
     is_bare = not (ids or quick or out)
@@ -82,7 +82,7 @@ def reproduce(
 
 def _print_list(*, as_json: bool) -> None:
     from fairlead_cli.printing import print_json
-    from fairlead_sim.reproduce import catalogue
+    from fairlead_lab.papers import catalogue
 
     experiments = catalogue.all_experiments()
     if as_json:
@@ -104,7 +104,7 @@ def _print_list(*, as_json: bool) -> None:
 
 
 def _as_json(outcome: "Outcome", seed: int) -> dict[str, Any]:
-    from fairlead_sim.reproduce import catalogue
+    from fairlead_lab.papers import catalogue
 
     if outcome.result is None:
         return {"id": outcome.id, "error": outcome.error}
@@ -117,8 +117,8 @@ def _tell(
     """Print one outcome, and write its files."""
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
-    from fairlead_sim.plotting import PlotsUnavailable
-    from fairlead_sim.reproduce import catalogue, files
+    from fairlead_lab.papers import catalogue, files
+    from fairlead_lab.plotting import PlotsUnavailable
 
     if outcome.result is None:
         click.echo(f"[{number}/{total}] {outcome.id}: {outcome.error}", err=True)
@@ -157,6 +157,6 @@ def _cell_of(column: str) -> Callable[[Any], str]:
 
 
 def _write_verdicts(out: Path, outcomes: Sequence["Outcome"]) -> None:
-    from fairlead_sim.reproduce import files
+    from fairlead_lab.papers import files
 
     (out / "verdicts.md").write_text(files.verdict_table(out, outcomes))

@@ -17,8 +17,8 @@ from fairlead_cli.parameters import DURATION
 from fairlead_cli.whatif import or_from_cluster
 
 if TYPE_CHECKING:
-    from fairlead_sim.simulating.study import Case, Outcome, Progress, Source, Study
-    from fairlead_sim.workloads.scenario import Scenario, TraceSource
+    from fairlead_lab.study.study import Case, Outcome, Progress, Source, Study
+    from fairlead_lab.workloads.scenario import Scenario, TraceSource
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _DEFAULT_POLICY: Final = "drf"
@@ -154,11 +154,11 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     from fairlead_cli.end_signals import ended_as_by_ctrl_c
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
+    from fairlead_lab.study.document import as_document
+    from fairlead_lab.study.study import run_study
+    from fairlead_lab.workloads.csv_rows import TraceError
     from fairlead_master.allocation.api import AllocationError
-    from fairlead_sim.simulating.document import as_document
-    from fairlead_sim.simulating.study import run_study
-    from fairlead_sim.workloads.csv_rows import TraceError
-    from fairlead_sim.workloads.workload import WorkloadError
+    from fairlead_sim.workload import WorkloadError
 
     request = Request(**given)
     try:
@@ -188,14 +188,14 @@ def _study(request: Request) -> "Study":
         UsageError: what was said does not go together, or too little was.
         AllocationError, TraceError, WorkloadError: see ``run_study``.
     """
+    from fairlead_lab.study.run import SimulationOptions
+    from fairlead_lab.study.study import Study
+    from fairlead_lab.workloads import scenario as scenarios
+    from fairlead_lab.workloads.nodes import parse_nodes
     from fairlead_master.allocation import placement
     from fairlead_master.allocation.policies import names
     from fairlead_proto.resources import STANDARD_NAMES
     from fairlead_sim.pool.hosts import Slowdown
-    from fairlead_sim.simulating.run import SimulationOptions
-    from fairlead_sim.simulating.study import Study
-    from fairlead_sim.workloads import scenario as scenarios
-    from fairlead_sim.workloads.nodes import parse_nodes
 
     if (request.trace is None) == (request.scenario is None):
         raise click.UsageError("expected either --trace FILE or --scenario FILE")
@@ -235,9 +235,9 @@ def _study(request: Request) -> "Study":
 
 
 def _trace(request: Request) -> "TraceSource":
-    from fairlead_sim.workloads.scenario import TraceSource
-    from fairlead_sim.workloads.traces import TraceOptions
-    from fairlead_sim.workloads.workload import Selection
+    from fairlead_lab.workloads.scenario import TraceSource
+    from fairlead_lab.workloads.traces import TraceOptions
+    from fairlead_sim.workload import Selection
 
     assert request.trace is not None, "checked before"
     return TraceSource(
@@ -253,7 +253,7 @@ def _trace(request: Request) -> "TraceSource":
 
 
 def _limited(source: "Source", jobs_max: int | None) -> "Source":
-    from fairlead_sim.simulating.study import FirstJobs
+    from fairlead_lab.study.study import FirstJobs
 
     return source if jobs_max is None else FirstJobs(source, jobs_max)
 
@@ -283,8 +283,8 @@ def _progress(cases: int) -> "Iterator[Progress]":
 
 
 def _write(out: Path, outcome: "Outcome", request: Request) -> None:
-    from fairlead_sim.plotting import PlotsUnavailable
-    from fairlead_sim.simulating.report_folder import write_report
+    from fairlead_lab.plotting import PlotsUnavailable
+    from fairlead_lab.study.report_folder import write_report
 
     # As it was typed, for whoever wants to do it again.
     command = shlex.join(["fairlead", *sys.argv[1:]])
@@ -297,8 +297,8 @@ def _write(out: Path, outcome: "Outcome", request: Request) -> None:
 def _print(outcome: "Outcome", out: Path | None) -> None:
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
-    from fairlead_sim.simulating.advice import doubts
-    from fairlead_sim.simulating.tables import refusals, size_rows, summary_rows
+    from fairlead_lab.study.advice import doubts
+    from fairlead_lab.study.tables import refusals, size_rows, summary_rows
 
     policies = outcome.study.policies
     columns = [Column("MEASURE", lambda row: row["measure"])]

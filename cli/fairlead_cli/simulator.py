@@ -22,9 +22,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def _expected_errors(master: str | None) -> Iterator[None]:
     """Turn what the simulator and the SDK raise into errors of one line."""
     from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
+    from fairlead_lab.workloads.csv_rows import TraceError
     from fairlead_sdk import errors as sdk_errors
-    from fairlead_sim.workloads.csv_rows import TraceError
-    from fairlead_sim.workloads.workload import WorkloadError
+    from fairlead_sim.workload import WorkloadError
 
     try:
         yield
@@ -45,7 +45,7 @@ def demo() -> int:
     The example of the paper on dominant resource fairness, live; then one small workload under DRF and under slots.
     Ends by itself in under two minutes and leaves nothing behind.
     """
-    from fairlead_sim.demos.demo import run_demo
+    from fairlead_lab.demos.demo import run_demo
 
     with ended_as_by_ctrl_c(), _expected_errors(None):
         return run_demo()
@@ -130,9 +130,9 @@ def replay(
     One framework for each user of the trace; each task sleeps for its run time, compressed by --speedup, with its
     demand scaled to the cluster. Prints how fair it was. Without --master a local cluster is started for it.
     """
-    from fairlead_sim.replaying.replay import ReplaySettings, run_replay
-    from fairlead_sim.workloads.traces import TraceOptions
-    from fairlead_sim.workloads.workload import Selection
+    from fairlead_lab.replay.replay import ReplaySettings, run_replay
+    from fairlead_lab.workloads.traces import TraceOptions
+    from fairlead_sim.workload import Selection
 
     address = master or ctx.find_root().params["master"]
     if address is None and ctx.get_parameter_source("agents") is not ParameterSource.COMMANDLINE:
@@ -288,11 +288,11 @@ def bench_slots(
     the jobs done and how long they took, under each policy. Tasks that work are held to a small part of a CPU and of the memory,
     and so are hosts; what the kernel kills for memory is run again. Beside stands a simulation of the same.
     """
+    from fairlead_bench import host_groups, live_slots
     from fairlead_cli import benchmarks
     from fairlead_cli.errors import Failed, Invalid
     from fairlead_master.allocation import placement as placements
     from fairlead_master.allocation.api import AllocationError
-    from fairlead_sim.bench import host_groups, live_slots
 
     why_not = "" if tasks == "sleep" else host_groups.why_not()
     if tasks == "work" and why_not:

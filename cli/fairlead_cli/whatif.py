@@ -12,9 +12,9 @@ from fairlead_cli.addresses import master_option
 from fairlead_cli.parameters import DURATION
 
 if TYPE_CHECKING:
-    from fairlead_sim.whatif.answer import Answer, CaseOutcome, RoleOutcome
-    from fairlead_sim.whatif.question import Question
-    from fairlead_sim.whatif.snapshot import Snapshot
+    from fairlead_lab.whatif.answer import Answer, CaseOutcome, RoleOutcome
+    from fairlead_lab.whatif.question import Question
+    from fairlead_lab.whatif.snapshot import Snapshot
 
 _OPTIONS: Final = ("add", "drain", "task_duration_ms")
 """That make sense with --from-cluster only."""
@@ -93,14 +93,14 @@ def _whatif(
     from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
     from fairlead_cli.printing import print_json
     from fairlead_cli.progress_bar import progress_bar
+    from fairlead_lab.whatif.question import Question, QuestionError
+    from fairlead_lab.whatif.run_times import RunTimes
+    from fairlead_lab.whatif.scenario import answer
+    from fairlead_lab.workloads.csv_rows import TraceError
+    from fairlead_lab.workloads.nodes import parse_nodes
     from fairlead_master.allocation.api import AllocationError
     from fairlead_sdk import errors as sdk_errors
-    from fairlead_sim.whatif.question import Question, QuestionError
-    from fairlead_sim.whatif.run_times import RunTimes
-    from fairlead_sim.whatif.scenario import answer
-    from fairlead_sim.workloads.csv_rows import TraceError
-    from fairlead_sim.workloads.nodes import parse_nodes
-    from fairlead_sim.workloads.workload import WorkloadError
+    from fairlead_sim.workload import WorkloadError
 
     if task_duration_ms == 0:
         raise Invalid("--task-duration: expected a duration above 0, got 0")
@@ -145,8 +145,8 @@ def _check_policies(question: "Question") -> None:
 
 
 async def _read(master: str) -> "Snapshot":
+    from fairlead_lab.whatif.reading import read_snapshot
     from fairlead_sdk.operator_client import OperatorClient
-    from fairlead_sim.whatif.reading import read_snapshot
 
     async with OperatorClient(master) as client:
         return await read_snapshot(client)

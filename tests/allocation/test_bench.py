@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_sim.bench.allocation import measure, run
+from fairlead_bench.allocation import measure, run
 
 
 def test_the_quick_benchmark_measures_everything_it_promises() -> None:

@@ -11,32 +11,32 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_sim.bench.children import BenchFailed, Child
-from fairlead_sim.bench.control_path import ANSWER_TIMEOUT_S, start_master
-from fairlead_sim.bench.master_process import PATIENCE_MS
-from fairlead_sim.bench.process_stats import cpu_seconds, pss_bytes
-from fairlead_sim.bench.traffic import Load, Snapshot
+from fairlead_bench.children import BenchFailed, Child
+from fairlead_bench.control_path import ANSWER_TIMEOUT_S, start_master
+from fairlead_bench.master_process import PATIENCE_MS
+from fairlead_bench.process_stats import cpu_seconds, pss_bytes
+from fairlead_bench.traffic import Load, Snapshot
 
 pytestmark = pytest.mark.shell
 
 
 def test_a_child_that_dies_is_named_with_its_exit_code() -> None:
     with ExitStack() as stack:
-        child = Child(stack, "fairlead_sim.bench.no_such_module")
-        with pytest.raises(BenchFailed, match=r"fairlead_sim.bench.no_such_module ended with exit code 1"):
+        child = Child(stack, "fairlead_bench.no_such_module")
+        with pytest.raises(BenchFailed, match=r"fairlead_bench.no_such_module ended with exit code 1"):
             child.answer(20)
 
 
 def test_a_child_that_is_silent_is_not_waited_for() -> None:
     with ExitStack() as stack:
-        child = Child(stack, "fairlead_sim.bench.load_generator")
+        child = Child(stack, "fairlead_bench.load_generator")
         with pytest.raises(BenchFailed, match="did not answer within"):
             child.answer(0.1)
 
 
 def test_a_child_is_gone_when_its_stack_is_left() -> None:
     with ExitStack() as stack:
-        pid = Child(stack, "fairlead_sim.bench.load_generator").pid
+        pid = Child(stack, "fairlead_bench.load_generator").pid
         assert cpu_seconds(pid) >= 0
         assert pss_bytes(pid) > 0
 
@@ -53,7 +53,7 @@ def test_a_generator_says_in_one_line_which_stream_was_ended(
     )
     with ExitStack() as stack:
         master, address = start_master(stack, tmp_path)
-        generator = Child(stack, "fairlead_sim.bench.load_generator")
+        generator = Child(stack, "fairlead_bench.load_generator")
         generator.say(replace(load, address=address).to_json())
         while not finished_of(generator):
             pass
@@ -85,7 +85,7 @@ def test_the_master_of_a_benchmark_is_more_patient_than_who_asks_its_generators(
 
 def test_a_master_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    command = [sys.executable, "-m", "fairlead_sim.bench.master_process", "--ready-file", str(ready)]
+    command = [sys.executable, "-m", "fairlead_bench.master_process", "--ready-file", str(ready)]
     master = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert master.stdin is not None
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_sim.bench import control_path, footprint, processes
-from fairlead_sim.bench.cluster import ClusterOptions, run_cluster
-from fairlead_sim.bench.control_path import ControlPathOptions
-from fairlead_sim.bench.footprint import FootprintOptions
-from fairlead_sim.bench.processes import ProcessOptions
+from fairlead_bench import control_path, footprint, processes
+from fairlead_bench.cluster import ClusterOptions, run_cluster
+from fairlead_bench.control_path import ControlPathOptions
+from fairlead_bench.footprint import FootprintOptions
+from fairlead_bench.processes import ProcessOptions
 
 pytestmark = pytest.mark.shell
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_sim.bench.cold_solves import measure
+from fairlead_bench.cold_solves import measure
 
 
 def test_the_quick_benchmark_measures_everything_it_promises() -> None:

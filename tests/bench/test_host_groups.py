@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_agent.executor.cgroup_tree import CgroupPlaces
-from fairlead_sim.bench.host_groups import HostGroups, NoGroups
+from fairlead_bench.host_groups import HostGroups, NoGroups
 
 V1_FILES = {
     "cpu": ("cpu.cfs_period_us", "cpu.cfs_quota_us", "cgroup.procs"),

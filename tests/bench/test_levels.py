@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_sim.bench.levels import POLICIES, measure, own_demands, shared_demands
+from fairlead_bench.levels import POLICIES, measure, own_demands, shared_demands
 
 
 def test_the_quick_benchmark_measures_both_levels_and_a_trace(tmp_path: Path) -> None:

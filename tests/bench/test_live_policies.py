@@ -2,8 +2,8 @@
 
 import pytest
 
+from fairlead_bench.live_policies import COMPETITORS, measure, the_problem
 from fairlead_master.solvers import registry
-from fairlead_sim.bench.live_policies import COMPETITORS, measure, the_problem
 
 
 def test_the_solver_is_asked_about_the_cluster_that_runs() -> None:

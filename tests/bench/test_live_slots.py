@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from fairlead_sim.bench import host_groups
-from fairlead_sim.bench.live_slots import (
+from fairlead_bench import host_groups
+from fairlead_bench.live_slots import (
     CLASSES,
     SLEEPING,
     WORKING,
@@ -20,7 +20,7 @@ from fairlead_sim.bench.live_slots import (
     print_rows,
     simulate,
 )
-from fairlead_sim.reproduce.drf import closed_loop
+from fairlead_lab.papers.drf import closed_loop
 
 WHY_NOT = host_groups.why_not()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_sim.bench.multipliers import measure
+from fairlead_bench.multipliers import measure
 
 
 def test_the_quick_benchmark_measures_everything_it_promises() -> None:

@@ -5,7 +5,7 @@ from math import isnan
 
 import pytest
 
-from fairlead_sim.bench.rows import Row, format_number, make_header, percentile, to_json, to_markdown
+from fairlead_bench.rows import Row, format_number, make_header, percentile, to_json, to_markdown
 
 
 def a_row(value: float, target: str, floor: float | None = None) -> Row:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_sim.reproduce.experiment import Agreement, Experiment, Result, RunOptions, Verdict
+from fairlead_lab.papers.experiment import Agreement, Experiment, Result, RunOptions, Verdict
 from tests.cli.conftest import Invoke
 
 
@@ -23,8 +23,8 @@ def _two(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, run in (("drf-well", run_well), ("drf-badly", run_badly))
     )
     for paper in ("pf", "baa", "bbf"):
-        monkeypatch.setattr(f"fairlead_sim.reproduce.{paper}.EXPERIMENTS", ())
-    monkeypatch.setattr("fairlead_sim.reproduce.drf.EXPERIMENTS", experiments)
+        monkeypatch.setattr(f"fairlead_lab.papers.{paper}.EXPERIMENTS", ())
+    monkeypatch.setattr("fairlead_lab.papers.drf.EXPERIMENTS", experiments)
 
 
 def test_list_names_all(invoke: Invoke) -> None:

@@ -7,10 +7,10 @@ test_bbf_zeldes_feitelson, judged without running anything.
 
 import pytest
 
+from fairlead_lab.papers.bbf.machine.history import History
+from fairlead_lab.papers.bbf.machine.program import IDLE, Loop, Program, Use, parse
+from fairlead_lab.papers.bbf.machine.simulation import QUANTUM_MS, Timesharing
 from fairlead_master.allocation.policies import bbf
-from fairlead_sim.timesharing.history import History
-from fairlead_sim.timesharing.program import IDLE, Loop, Program, Use, parse
-from fairlead_sim.timesharing.simulation import QUANTUM_MS, Timesharing
 
 CPU, DISK, NET = "CPU", "DISK", "NETWORK"
 FOREVER = 1_000

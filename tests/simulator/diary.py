@@ -1,9 +1,9 @@
 """What a simulation tells, as lines, and jobs small enough to be followed with a pencil."""
 
 from fairlead_proto.tasks import Constraint
-from fairlead_sim.watching import Batch
-from fairlead_sim.workloads.workload import Bundle, Job
-from tests.simulator.workload_builders import GIB
+from fairlead_sim.observer import Batch
+from fairlead_sim.workload import Bundle, Job
+from tests.laboratory.workloads.workload_builders import GIB
 
 
 class Diary:

@@ -11,7 +11,17 @@ import pytest
 from tests.tidy import rules
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PACKAGES = ("proto/", "master/", "agent/", "framework_sdk/", "simulator/", "cli/")
+PACKAGES = (
+    "proto/",
+    "telemetry/",
+    "master/",
+    "agent/",
+    "framework_sdk/",
+    "simulator/",
+    "laboratory/",
+    "benchmarks/fairlead_bench/",
+    "cli/",
+)
 GENERATED = ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py")
 
 

@@ -5,8 +5,8 @@ from fairlead_master.allocation.api import Infeasibility
 from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_proto.resources import ResourceKinds, Vector, fits, units_that_fit
 from fairlead_proto.tasks import Constraint
-from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Bundle
+from fairlead_sim.node import Node
+from fairlead_sim.workload import Bundle
 
 Kind = tuple[Vector, tuple[Constraint, ...]]
 """What tasks are told apart by: demand and constraints."""

@@ -8,7 +8,7 @@ from fairlead_proto.ids import ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint, DemandClass
 from fairlead_sim.pool.feasibility import Kind
-from fairlead_sim.workloads.workload import Bundle, Job
+from fairlead_sim.workload import Bundle, Job
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ from math import ceil
 
 from fairlead_proto.resources import Vector, add, scale, subtract
 from fairlead_sim.engine import Alarm, Engine
-from fairlead_sim.watching import Batch
+from fairlead_sim.observer import Batch
 
 _CPUS, _MEM, _GPUS = 0, 1, 3
 

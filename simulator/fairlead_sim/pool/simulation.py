@@ -21,12 +21,12 @@ from fairlead_master.allocation.api import AllocationError, AllocationSettings, 
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sim.engine import Alarm, Engine, Occurrence, collecting_rarely
+from fairlead_sim.node import Node
+from fairlead_sim.observer import Batch, Watcher
 from fairlead_sim.pool.feasibility import Feasibility, attributes_of
 from fairlead_sim.pool.framework import ActiveJob, PoolFramework
 from fairlead_sim.pool.hosts import CrowdedHost, Slowdown
-from fairlead_sim.watching import Batch, Watcher
-from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Bundle, Job
+from fairlead_sim.workload import Bundle, Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

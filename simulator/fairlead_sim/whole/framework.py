@@ -18,11 +18,11 @@ from fairlead_proto.ids import AgentId, ClassId, Role, TaskId
 from fairlead_proto.task_state import TERMINAL, TaskState
 from fairlead_proto.tasks import TaskSpec, TaskStatus
 from fairlead_sim.engine import Engine, Occurrence
+from fairlead_sim.observer import Batch
 from fairlead_sim.pool.framework import ActiveJob, PoolFramework, Waiting
-from fairlead_sim.watching import Batch
 from fairlead_sim.whole.master import MasterShell, Order
 from fairlead_sim.whole.work import Launch, Programs
-from fairlead_sim.workloads.workload import Job
+from fairlead_sim.workload import Job
 
 _ATTEMPTS_COUNTED: Final = 10
 """Of a gang: pauses do not grow for ever."""

@@ -17,12 +17,12 @@ from fairlead_proto.tasks import TaskStatus
 from fairlead_sim.cluster import order_of
 from fairlead_sim.cluster_agent import registration
 from fairlead_sim.engine import Engine
+from fairlead_sim.node import Node
+from fairlead_sim.observer import Watcher
 from fairlead_sim.pool.hosts import CrowdedHost
-from fairlead_sim.watching import Watcher
 from fairlead_sim.whole.master import MasterShell, Order
 from fairlead_sim.whole.turns import Inbox, Reminder
 from fairlead_sim.whole.work import Launch, Programs, Tally
-from fairlead_sim.workloads.node import Node
 
 Report = Callable[[list[events.Event]], None]
 """Takes what has happened to processes, in order."""

@@ -14,17 +14,17 @@ from typing import Final
 from fairlead_master.allocation.api import AllocationError, AllocationSettings
 from fairlead_master.core.settings import CoreSettings
 from fairlead_sim.engine import Engine, collecting_rarely
+from fairlead_sim.node import Node
+from fairlead_sim.observer import Watcher
 from fairlead_sim.pool.feasibility import Feasibility
 from fairlead_sim.pool.hosts import CrowdedHost
 from fairlead_sim.pool.simulation import PoolOptions
-from fairlead_sim.watching import Watcher
 from fairlead_sim.whole.delays import Delays
 from fairlead_sim.whole.framework import WorkloadFramework
 from fairlead_sim.whole.host import Host, Processes
 from fairlead_sim.whole.master import MasterShell
 from fairlead_sim.whole.work import Programs, Tally
-from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Job
+from fairlead_sim.workload import Job
 
 IDLE_MS: Final = 24 * 3600 * 1000
 """How long nothing may run while jobs wait and none arrives, before they are given up: no decision waits for a day."""

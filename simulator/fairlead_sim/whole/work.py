@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from itertools import count
 
+from fairlead_sim.observer import Batch
 from fairlead_sim.pool.framework import ActiveJob
-from fairlead_sim.watching import Batch
 
 
 @dataclass(slots=True, eq=False)

@@ -8,13 +8,13 @@ from fairlead_master.allocation.api import AllocationSettings
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sim.engine import Engine
+from fairlead_sim.node import Node
 from fairlead_sim.pool.simulation import Pool, PoolOptions, Running
-from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Bundle
+from fairlead_sim.workload import Bundle
+from tests.laboratory.workloads.workload_builders import GIB
 from tests.simulator.diary import Diary, a_job, some_tasks
 from tests.simulator.pool.test_feasibility import Reasons
 from tests.simulator.pool.test_pool import NODE
-from tests.simulator.workload_builders import GIB
 
 
 def a_pool(

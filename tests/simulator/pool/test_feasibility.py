@@ -7,11 +7,11 @@ import pytest
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sim.engine import Engine
+from fairlead_sim.node import Node
+from fairlead_sim.observer import Batch
 from fairlead_sim.pool.simulation import Pool
-from fairlead_sim.watching import Batch
-from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Bundle, Job
-from tests.simulator.workload_builders import GIB
+from fairlead_sim.workload import Bundle, Job
+from tests.laboratory.workloads.workload_builders import GIB
 
 T4 = (Constraint("model", Operator.EQUALS, ("T4",)),)
 NODES = [

@@ -9,13 +9,13 @@ from fairlead_master.allocation.api import AllocationError, AllocationSettings
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sim.engine import Engine
+from fairlead_sim.node import Node
 from fairlead_sim.pool.framework import ActiveJob, PoolFramework
 from fairlead_sim.pool.hosts import Slowdown
 from fairlead_sim.pool.simulation import Pool, PoolOptions
-from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Job
+from fairlead_sim.workload import Job
+from tests.laboratory.workloads.workload_builders import GIB
 from tests.simulator.diary import Diary, a_job, some_tasks
-from tests.simulator.workload_builders import GIB
 
 NODE = (9000, 18 * GIB, 0, 0)
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_sim.engine import Engine
+from fairlead_sim.node import Node
 from fairlead_sim.pool.simulation import Pool, PoolOptions
 from fairlead_sim.whole.delays import INSTANT, Delays
 from fairlead_sim.whole.simulation import WholeCluster
-from fairlead_sim.workloads.node import Node
-from fairlead_sim.workloads.workload import Bundle, Job
+from fairlead_sim.workload import Bundle, Job
+from tests.laboratory.workloads.workload_builders import GIB
 from tests.simulator.diary import Diary, a_job, some_tasks
-from tests.simulator.workload_builders import GIB
 
 POLICIES = ("drf", "pf", "bbf", "asset", "max-min:cpus", "slots:3", "fifo")
 

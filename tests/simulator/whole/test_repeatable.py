@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
+from fairlead_bench.levels import shared_demands
 from fairlead_master.allocation.api import AllocationSettings
-from fairlead_sim.bench.levels import shared_demands
 from fairlead_sim.engine import Engine
+from fairlead_sim.node import Node
 from fairlead_sim.pool.simulation import Pool
 from fairlead_sim.whole.simulation import WholeCluster
-from fairlead_sim.workloads.node import Node
 from tests.simulator.diary import Diary
 
 POLICIES = ("drf", "pf", "bbf", "slots:8")

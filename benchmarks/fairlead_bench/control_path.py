@@ -1,0 +1,302 @@
+"""The control path alone: how many tasks a second one master passes from demand to FINISHED, and what each costs it.
+
+One master process; agents whose tasks finish at once and frameworks that have work without end, played by a few generator
+processes over real gRPC on loopback (``load_generator``). In the same run the floor: a bare gRPC server that carries
+as many messages of the same sizes (``stream_floor``). Everything shares this machine, so tasks a second is what master
+and generators reach together; the master's CPU a task is the figure that does not depend on them.
+"""
+
+import json
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairlead_bench.children import Child
+from fairlead_bench.process_stats import cpu_seconds, pss_bytes
+from fairlead_bench.rows import Row, percentile
+from fairlead_bench.stream_floor import FloorKind, FloorLoad
+from fairlead_bench.traffic import Load, Snapshot, Traffic, total
+
+ANSWER_TIMEOUT_S: Final = 40.0
+"""Of a generator: it answers at once, but a drain may take all of its own time."""
+_FLOOR_SECONDS: Final = 4.0
+"""The floor plays as many tasks as the master passed in this time."""
+_FLOOR_TIMEOUT_S: Final = 120.0
+_HISTORY_FULL_TASKS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPathOptions:
+    """How the control path is measured."""
+
+    agents: int = 200
+    frameworks: int = 50
+    generators: int = 2
+    cpus_per_agent: int = 64
+    """Tasks of one CPU: this bounds what is in flight. Hosts of 64 cores are common where 200 of them are."""
+    demand: int = 200
+    """Tasks each framework asks for at a time."""
+    is_steady: bool = False
+    """False: frameworks run arrays of ``demand`` tasks, one after the other, so that offers hold several tasks. True:
+    every framework is hungry at every moment, the worst case: units go round one by one, and hardly an offer holds two."""
+    roles: int = 10
+    warm_s: float = 3.0
+    measure_s: float = 15.0
+    tasks_min: int = 0
+    """Go on until so many tasks have finished: for the memory of a long run."""
+    measure_max_s: float = 900.0
+    """Whatever ``tasks_min`` says, measure no longer."""
+    mqtt: str = ""
+    """Broker to which the master sends telemetry; empty: none."""
+    profile: Path | None = None
+    """Gets a sampled profile of the master."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPathResult:
+    """What was seen between two snapshots, and at the end."""
+
+    tasks: int
+    wall_s: float
+    master_cpu_s: float
+    generators_cpu_s: float
+    offers: int
+    agents: Traffic
+    frameworks: Traffic
+    latencies_ms: tuple[float, ...]
+    in_flight: int
+    lost: int
+    """Tasks launched without an end, ended in another state than FINISHED, or left unacknowledged after the drain."""
+    pss_bytes: tuple[tuple[int, int], ...]
+    """(tasks finished, the master's memory) over the run."""
+
+
+def measure(options: ControlPathOptions) -> ControlPathResult:
+    """Run master and generators once.
+
+    Raises:
+        BenchFailed: one of them died or did not answer in time; the text says which.
+    """
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-bench-")))
+        master, address = start_master(stack, directory, options.profile, options.mqtt)
+        generators = [_start_generator(stack, load) for load in _split(options, address)]
+        time.sleep(options.warm_s)
+        before, before_cpu_s, began = _ask(generators), cpu_seconds(master.pid), time.monotonic()
+        memory = [(before.finished, pss_bytes(master.pid))]
+        after = before
+        while _goes_on(options, time.monotonic() - began, after.finished):
+            time.sleep(max(0.5, options.measure_s / 10))
+            after = _ask(generators)
+            memory.append((after.finished, pss_bytes(master.pid)))
+        wall_s, master_cpu_s = time.monotonic() - began, cpu_seconds(master.pid) - before_cpu_s
+        end = _ask(generators, "drain")
+        return ControlPathResult(
+            tasks=after.finished - before.finished,
+            wall_s=wall_s,
+            master_cpu_s=master_cpu_s,
+            generators_cpu_s=after.cpu_s - before.cpu_s,
+            offers=after.offers - before.offers,
+            agents=after.agents.minus(before.agents),
+            frameworks=after.frameworks.minus(before.frameworks),
+            latencies_ms=tuple(sorted(after.latencies_ms)),
+            in_flight=after.in_flight,
+            lost=end.in_flight + end.unfinished + end.unacknowledged + end.launched - end.finished,
+            pss_bytes=tuple(memory),
+        )
+
+
+def _goes_on(options: ControlPathOptions, measured_s: float, finished: int) -> bool:
+    if measured_s < options.measure_s:
+        return True
+    return finished < options.tasks_min and measured_s < options.measure_max_s
+
+
+def start_master(
+    stack: ExitStack, directory: Path, profile: Path | None = None, mqtt: str = ""
+) -> tuple[Child, str]:
+    """A master process with a registry in ``directory``, ended with the stack; and its address."""
+    ready = directory / "master.ready"
+    words = ["--ready-file", str(ready), "--state", str(directory / "state")]
+    if profile is not None:
+        words += ["--profile", str(profile)]
+    if mqtt:
+        words += ["--mqtt", mqtt]
+    master = Child(stack, "fairlead_bench.master_process", *words)
+    return master, master.wait_for_line(ready)
+
+
+def _start_generator(stack: ExitStack, load: Load) -> Child:
+    generator = Child(stack, "fairlead_bench.load_generator")
+    generator.say(load.to_json())
+    return generator
+
+
+def _ask(generators: list[Child], order: str = "snapshot") -> Snapshot:
+    for generator in generators:
+        generator.say(order)
+    return total([Snapshot.from_json(generator.answer(ANSWER_TIMEOUT_S)) for generator in generators])
+
+
+def _shares(whole: int, parts: int) -> list[int]:
+    return [whole // parts + (index < whole % parts) for index in range(parts)]
+
+
+def _split(options: ControlPathOptions, address: str) -> list[Load]:
+    return [
+        Load(
+            address=address,
+            agents=agents,
+            frameworks=frameworks,
+            first=1000 * index,
+            cpus_per_agent=options.cpus_per_agent,
+            demand=options.demand,
+            is_steady=options.is_steady,
+            roles=options.roles,
+        )
+        for index, (agents, frameworks) in enumerate(
+            zip(
+                _shares(options.agents, options.generators),
+                _shares(options.frameworks, options.generators),
+                strict=True,
+            )
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """What bare streams needed for the same messages."""
+
+    tasks_per_s: float
+    server_cpu_us_per_task: float
+
+
+def measure_floor(options: ControlPathOptions, result: ControlPathResult) -> Floor:
+    """Play the messages of a run over streams that do nothing.
+
+    Raises:
+        BenchFailed: a process died or was not done in time.
+    """
+    tasks = max(1, int(result.tasks / result.wall_s * _FLOOR_SECONDS))
+    agents = _floor_kind(result.agents, options.agents, tasks / result.tasks)
+    frameworks = _floor_kind(result.frameworks, options.frameworks, tasks / result.tasks)
+    played = (agents.streams * agents.sends) / (result.agents.sent / result.tasks)
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-bench-")))
+        ready = directory / "floor.ready"
+        load = FloorLoad(agents=agents, frameworks=frameworks)
+        module = "fairlead_bench.stream_floor"
+        server = Child(stack, module, "serve", load.to_json(), str(ready))
+        address = server.wait_for_line(ready)
+        before_s = cpu_seconds(server.pid)
+        players = [
+            Child(stack, module, "play", part.to_json(), address)
+            for part in _split_floor(load, options.generators)
+        ]
+        wall_s = max(json.loads(player.answer(_FLOOR_TIMEOUT_S))["wall_s"] for player in players)
+        cpu_s = cpu_seconds(server.pid) - before_s
+    return Floor(tasks_per_s=played / wall_s, server_cpu_us_per_task=cpu_s / played * 1e6)
+
+
+def _floor_kind(traffic: Traffic, streams: int, part: float) -> FloorKind:
+    sent, received = max(1, traffic.sent), max(1, traffic.received)
+    return FloorKind(
+        streams=streams,
+        sends=max(1, round(sent * part / streams)),
+        sent_bytes=traffic.sent_bytes // sent,
+        answers=received / sent,
+        answer_bytes=traffic.received_bytes // received,
+    )
+
+
+def _split_floor(load: FloorLoad, parts: int) -> list[FloorLoad]:
+    kinds = load.kinds().values()
+    counts = zip(*(_shares(kind.streams, parts) for kind in kinds), strict=True)
+    return [
+        FloorLoad(
+            agents=_with_streams(load.agents, agents), frameworks=_with_streams(load.frameworks, frameworks)
+        )
+        for agents, frameworks in counts
+    ]
+
+
+def _with_streams(kind: FloorKind, streams: int) -> FloorKind:
+    return FloorKind(
+        streams=streams,
+        sends=kind.sends,
+        sent_bytes=kind.sent_bytes,
+        answers=kind.answers,
+        answer_bytes=kind.answer_bytes,
+    )
+
+
+def memory_rows(result: ControlPathResult) -> list[Row]:
+    """What finished tasks leave behind in the master."""
+    finished, _ = result.pss_bytes[-1]
+    # By then every bounded history is full: ten thousand tasks, fifty thousand changes.
+    filled = min(finished // 2, _HISTORY_FULL_TASKS)
+    early = next(size for tasks, size in result.pss_bytes if tasks >= filled)
+    late = result.pss_bytes[-1][1]
+    return [
+        Row(name="memory: tasks finished by one master", value=finished, unit="tasks", target=""),
+        Row(name="memory: master at the end, PSS", value=late / 2**20, unit="MiB", target=""),
+        Row(
+            name=f"memory: growth since task {filled:,}, PSS",
+            value=(late - early) / 2**20,
+            unit="MiB",
+            target="< 10",
+        ),
+    ]
+
+
+def rows(options: ControlPathOptions, result: ControlPathResult, floor: Floor) -> list[Row]:
+    """The figures of a run."""
+    name = f"control path, {'steady' if options.is_steady else 'arrays'}"
+    tasks = max(1, result.tasks)
+    batches = result.agents.received + result.frameworks.received
+    return [
+        Row(
+            name=f"{name}: tasks",
+            value=result.tasks / result.wall_s,
+            unit="tasks/s",
+            target=">= 5000",
+            floor=floor.tasks_per_s,
+        ),
+        Row(
+            name=f"{name}: master CPU",
+            value=result.master_cpu_s / tasks * 1e6,
+            unit="us/task",
+            target="< 100",
+            floor=floor.server_cpu_us_per_task,
+        ),
+        Row(
+            name=f"{name}: generators' CPU",
+            value=result.generators_cpu_s / tasks * 1e6,
+            unit="us/task",
+            target="",
+        ),
+        Row(
+            name=f"{name}: offer to finished, p50",
+            value=percentile(result.latencies_ms, 0.5),
+            unit="ms",
+            target="",
+        ),
+        Row(
+            name=f"{name}: offer to finished, p99",
+            value=percentile(result.latencies_ms, 0.99),
+            unit="ms",
+            target="",
+        ),
+        Row(name=f"{name}: tasks per offer", value=tasks / max(1, result.offers), unit="tasks", target=""),
+        Row(
+            name=f"{name}: batches the master wrote",
+            value=batches / tasks,
+            unit="per task",
+            target="",
+        ),
+        Row(name=f"{name}: tasks lost", value=result.lost, unit="tasks", target="< 1"),
+    ]

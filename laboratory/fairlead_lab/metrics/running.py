@@ -1,0 +1,254 @@
+"""What a run comes to, added up as it goes: no record of any task is kept.
+
+Memory grows with jobs and users and not with tasks. Definitions are those of ``reporting.report``, which computes the
+same numbers from full records; a test holds the two together.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fairlead_lab.metrics.crowding import Crowding
+from fairlead_lab.metrics.distribution import Distribution
+from fairlead_lab.metrics.integral import Integral
+from fairlead_lab.metrics.result import UNFINISHED
+from fairlead_lab.metrics.shares_so_far import Holding, SharesSoFar
+from fairlead_lab.metrics.timeline import Timeline
+from fairlead_lab.workloads.plan import dominant_fraction
+from fairlead_lab.workloads.scaling import largest_amounts
+from fairlead_proto.resources import STANDARD_NAMES, Vector
+from fairlead_sim.observer import Batch
+from fairlead_sim.workload import Bundle, Job
+
+REASONS_MAX: Final = 100
+"""For which jobs are refused, told apart."""
+
+
+@dataclass(slots=True)
+class UserSums:
+    """What came of one user's work."""
+
+    tasks_finished: int = 0
+    wait_ms: int = 0
+    """Of his finished tasks, summed."""
+
+
+@dataclass(slots=True)
+class Refusal:
+    """Jobs that were refused for one reason."""
+
+    example: str
+    """Id of the first of them."""
+    jobs: int = 0
+    tasks: int = 0
+
+
+@dataclass(slots=True)
+class _Active:
+    """A job under way."""
+
+    place: int
+    """Among all jobs."""
+    user: str
+    stages: list[tuple[Bundle, ...]]
+    stage: int = -1
+    left: int = 0
+    """Tasks of the stage that are not over."""
+    arrived_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is measured: the work, the hosts, and what to tell apart."""
+
+    jobs: Sequence[Job]
+    """All that will be handed in; each at most once."""
+    hosts: Mapping[str, Vector]
+    """Capacity by name."""
+    user_of: Callable[[Job], str]
+    """On whose shares a job counts."""
+    size_ends: Sequence[float]
+    """Upper ends of the classes of demand size, ascending; the last is the largest there is."""
+    tracked: Sequence[str] = ()
+    """Users whose shares over time are wanted."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Of users that weigh other than 1."""
+
+
+class Metrics:
+    """A watcher that adds up."""
+
+    def __init__(self, subject: Subject) -> None:
+        """Nothing has happened yet."""
+        hosts = subject.hosts
+        self.subject = subject
+        self.capacity: Vector = tuple(sum(places) for places in zip(*hosts.values(), strict=True))
+        self.places = tuple(place for place, total in enumerate(self.capacity) if total)
+        """Of the resources that there are."""
+        self.held = {place: Integral() for place in self.places}
+        self.held_at_last_arrival = dict.fromkeys(self.places, 0)
+        """Integrals."""
+        self.waiting = Integral()
+        """Tasks that could start."""
+        self.running = Integral()
+        self.over = [Integral() for _ in self.capacity]
+        """Of what is held, what exceeds its host."""
+        self.over_at_last_arrival = [0] * len(self.capacity)
+        """Integrals."""
+        self.crowded_ms = 0
+        """Task-milliseconds on hosts that were promised more than they have."""
+        self.shares = SharesSoFar(self.capacity, subject.weights)
+        self.others = Holding(self.capacity)
+        """What all users together hold that are not tracked."""
+        self.timeline = Timeline(self.sums_at)
+        self.completion_ms = array("q", [UNFINISHED]) * len(subject.jobs)
+        """By place of the job."""
+        self.wait_ms = Distribution()
+        self.waits_by_size = [Distribution() for _ in subject.size_ends]
+        self.users: dict[str, UserSums] = {}
+        """By name, in order of arrival."""
+        self.refusals: dict[str, Refusal] = {}
+        """By reason."""
+        self.arrived_places: list[int] = []
+        """Of the jobs that arrived, refused ones left out here and below."""
+        self.jobs_finished = 0
+        self.jobs_left = len(subject.jobs)
+        """Neither finished nor refused, those that have not arrived included."""
+        self.tasks_arrived = 0
+        self.tasks_started = 0
+        self.tasks_finished = 0
+        self.first_arrival_ms = 0
+        self.last_arrival_ms = 0
+        self.last_change_ms = 0
+        """When a task last started or ended, or a job arrived."""
+        self._place_of = {id(job): place for place, job in enumerate(subject.jobs)}
+        self._active: dict[int, _Active] = {}
+        self._tracked = frozenset(subject.tracked)
+        self._largest = largest_amounts(hosts.values())
+        self._class_of: dict[Vector, Distribution] = {}
+        self._crowding: dict[str, Crowding] = {}
+
+    def watch_crowding(self) -> None:
+        """Hosts may be promised more than they have: add that up too. To be called before the run."""
+        self._crowding = {name: Crowding(total) for name, total in self.subject.hosts.items()}
+
+    def sums_at(self, now_ms: int) -> list[float]:
+        """What the timeline keeps, nothing having changed since the last change.
+
+        In order: held by resource, tasks waiting, tasks running, time contended, Jain's index over that time, dominant
+        shares of the tracked users and of all others together. All are integrals over time.
+        """
+        shares = self.shares
+        shares.advance(now_ms)
+        sums: list[float] = [self.held[place].until(now_ms) for place in self.places]
+        sums += (self.waiting.until(now_ms), self.running.until(now_ms), shares.contended_ms, shares.jain_ms)
+        for user in self.subject.tracked:
+            standing = shares.users.get(user)
+            sums.append(standing.holding.until(now_ms) if standing is not None else 0.0)
+        sums.append(self.others.until(now_ms))
+        return sums
+
+    def arrived(self, job: Job, now_ms: int) -> None:
+        """See ``watching.Watcher``."""
+        if not self.arrived_places:
+            self.first_arrival_ms = now_ms
+        self._come_to(now_ms)
+        place = self._place_of[id(job)]
+        self.arrived_places.append(place)
+        self.tasks_arrived += job.tasks
+        self.last_arrival_ms = now_ms
+        self.held_at_last_arrival = {where: held.until(now_ms) for where, held in self.held.items()}
+        self.over_at_last_arrival = [over.until(now_ms) for over in self.over]
+        user = self.subject.user_of(job)
+        self.users.setdefault(user, UserSums())
+        active = self._active[id(job)] = _Active(place, user, job.stages(), arrived_ms=now_ms)
+        self._open_next_stage(active, now_ms)
+
+    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - told to all watchers
+        """See ``watching.Watcher``."""
+        refusal = self.refusals.setdefault(self._reason(bundle, why), Refusal(job.job_id))
+        refusal.jobs += 1
+        self.jobs_left -= 1
+        refusal.tasks += job.tasks
+
+    def started(self, batch: Batch) -> None:
+        """See ``watching.Watcher``."""
+        now_ms = batch.started_ms
+        self._come_to(now_ms)
+        unit, units = batch.bundle.unit, batch.units
+        user = self._active[id(batch.job)].user
+        self.shares.start(user, unit, units, now_ms)
+        self._hold(user, batch, units, now_ms)
+        self.waiting.change(-units, now_ms)
+        self.tasks_started += units
+
+    def ended(self, batch: Batch, now_ms: int) -> None:
+        """See ``watching.Watcher``."""
+        self._come_to(now_ms)
+        unit, units = batch.bundle.unit, batch.units
+        active = self._active[id(batch.job)]
+        self.shares.end(active.user, unit, units, now_ms)
+        self._hold(active.user, batch, -units, now_ms)
+        wait_ms = batch.started_ms - batch.ready_ms
+        self.wait_ms.add(wait_ms, units)
+        self._waits_of(unit).add(wait_ms, units)
+        sums = self.users[active.user]
+        sums.tasks_finished += units
+        sums.wait_ms += wait_ms * units
+        self.tasks_finished += units
+        active.left -= units
+        if not active.left:
+            self._open_next_stage(active, now_ms)
+
+    def finished(self, job: Job, now_ms: int) -> None:
+        """See ``watching.Watcher``."""
+        active = self._active.pop(id(job))
+        self.completion_ms[active.place] = now_ms - active.arrived_ms
+        self.jobs_finished += 1
+        self.jobs_left -= 1
+
+    def is_stalled(self, since_ms: int) -> bool:
+        """Whether nothing has happened since then though tasks wait, and nothing runs that could make room for them."""
+        return bool(self.waiting.level) and not self.running.level and self.last_change_ms < since_ms
+
+    def _come_to(self, now_ms: int) -> None:
+        """Before anything changes at a time."""
+        self.last_change_ms = now_ms
+        if now_ms >= self.timeline.next_ms:
+            self.timeline.catch_up(now_ms)
+
+    def _open_next_stage(self, active: _Active, now_ms: int) -> None:
+        active.stage += 1
+        if active.stage < len(active.stages):
+            active.left = sum(bundle.tasks for bundle in active.stages[active.stage])
+            self.shares.wait(active.user, active.left, now_ms)
+            self.waiting.change(active.left, now_ms)
+
+    def _hold(self, user: str, batch: Batch, units: int, now_ms: int) -> None:
+        unit = batch.bundle.unit
+        for place, held in self.held.items():
+            held.change(unit[place] * units, now_ms)
+        self.running.change(units, now_ms)
+        if user not in self._tracked:
+            self.others.hold(unit, units, now_ms)
+        if self._crowding:
+            self.crowded_ms += self._crowding[batch.host].change(unit, units, now_ms, self.over)
+
+    def _reason(self, bundle: Bundle, why: str) -> str:
+        """Why no host could hold a task, where that is so in words that many jobs share: ``why`` has the amounts of each."""
+        for place, (wanted, most) in enumerate(zip(bundle.unit, self._largest, strict=True)):
+            if wanted > most:
+                return f"a task wants more {STANDARD_NAMES[place]} than any node has"
+        return why if why in self.refusals or len(self.refusals) < REASONS_MAX else "other reasons"
+
+    def _waits_of(self, unit: Vector) -> Distribution:
+        """Waits of tasks of this size."""
+        found = self._class_of.get(unit)
+        if found is None:
+            size = dominant_fraction(unit, self._largest)
+            # A gang may fit under slots and not otherwise, and then be larger than all that were classed.
+            place = min(bisect_left(self.subject.size_ends, size), len(self.waits_by_size) - 1)
+            found = self._class_of[unit] = self.waits_by_size[place]
+        return found

@@ -1,0 +1,196 @@
+"""Who held what share while wanting more: the definitions of ``reporting.shares``, added up as a run goes.
+
+A user *holds* a task's demand while it runs, is *present* while he has tasks that are not over, and *contends* while one
+of them has not started. Fairness at an instant is asked where at least two contend. See ``reporting.shares`` for why.
+
+Weights, where a workload has them, divide: an entitlement is a user's weight over the weights of those present, and Jain's
+index is of dominant shares over weights. With equal weights these are the definitions there.
+
+A change costs O(1), but for users who come and go: then the entitlement of each who contends changes.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from fairlead_lab.metrics.shares import SHARE_TOLERANCE
+from fairlead_proto.resources import Vector
+
+_ONE_SHARE: Final = 1 << 60
+"""Shares are added up as whole numbers of 2^-60, so that what was added and taken away again leaves exactly nothing."""
+
+
+class Holding:
+    """What somebody holds, the dominant share that is, and its integral over time."""
+
+    __slots__ = ("_at_ms", "_capacity", "_share_ms", "held", "share")
+
+    def __init__(self, capacity: Vector) -> None:
+        self.held = [0] * len(capacity)
+        self.share = 0.0
+        self._share_ms = 0.0
+        self._at_ms = 0
+        self._capacity = capacity
+
+    def hold(self, unit: Vector, tasks: int, now_ms: int) -> None:
+        """Hold so many tasks more; fewer, if below zero."""
+        self._share_ms += self.share * (now_ms - self._at_ms)
+        self._at_ms = now_ms
+        share = 0.0
+        held = self.held
+        for place, total in enumerate(self._capacity):
+            if total:
+                held[place] = amount = held[place] + tasks * unit[place]
+                if amount > share * total:
+                    share = amount / total
+        self.share = share
+
+    def until(self, now_ms: int) -> float:
+        """The integral of the dominant share up to now, in share-milliseconds."""
+        return self._share_ms + self.share * (now_ms - self._at_ms)
+
+
+class Standing:
+    """One user so far."""
+
+    __slots__ = (
+        "_contended_before_ms", "below_ms", "contending_ms", "counted", "holding", "present_from_ms", "present_ms",
+        "running", "waiting", "weight",
+    )  # fmt: skip
+
+    def __init__(self, weight: float, capacity: Vector) -> None:
+        self.weight = weight
+        self.holding = Holding(capacity)
+        self.waiting = 0
+        """Tasks."""
+        self.running = 0
+        self.counted = 0
+        """The dominant share over the weight, in 2^-60."""
+        self.present_ms = 0
+        """Up to ``present_from_ms``."""
+        self.present_from_ms = 0
+        self.contending_ms = 0
+        """Of the time present, wanting more while at least one other does."""
+        self.below_ms = 0
+        """Of that, with less than the entitlement."""
+        self._contended_before_ms = 0
+
+    @property
+    def is_present(self) -> bool:
+        """Whether something of the user waits or runs."""
+        return bool(self.waiting or self.running)
+
+    def hold(self, unit: Vector, tasks: int, now_ms: int) -> None:
+        """Hold so many tasks more; fewer, if below zero."""
+        self.holding.hold(unit, tasks, now_ms)
+        self.counted = round(self.holding.share / self.weight * _ONE_SHARE)
+
+    def begin_contending(self, contended_ms: int) -> None:
+        """The user wants more from now on, when the run's contended time is this."""
+        self._contended_before_ms = contended_ms
+
+    def settle_contention(self, contended_ms: int, present_weight: float) -> None:
+        """Add the contended time since this was last told; the user wanted more all the while, and nothing changed."""
+        passed_ms = contended_ms - self._contended_before_ms
+        if passed_ms:
+            self._contended_before_ms = contended_ms
+            self.contending_ms += passed_ms
+            if self.holding.share < self.weight / present_weight - SHARE_TOLERANCE:
+                self.below_ms += passed_ms
+
+
+class SharesSoFar:
+    """All users so far."""
+
+    def __init__(self, capacity: Vector, weights: Mapping[str, float]) -> None:
+        """Args: of the whole cluster; of users that weigh other than 1."""
+        self.users: dict[str, Standing] = {}
+        self.contended_ms = 0
+        """How long at least two users contended, up to the latest change."""
+        self.jain_ms = 0.0
+        """Integral of Jain's index over that time."""
+        self._capacity = capacity
+        self._weights = weights
+        self._now_ms = 0
+        self._present_weight = 0.0
+        self._contending: dict[str, Standing] = {}
+        self._sum = 0
+        """Of ``counted`` over the contending."""
+        self._sum_of_squares = 0
+
+    def wait(self, user: str, tasks: int, now_ms: int) -> None:
+        """So many more tasks of a user are ready to start."""
+        self.advance(now_ms)
+        standing = self.users.get(user)
+        if standing is None:
+            standing = self.users[user] = Standing(self._weights.get(user, 1.0), self._capacity)
+        if not standing.is_present:
+            self._settle_contenders()
+            self._present_weight += standing.weight
+            standing.present_from_ms = now_ms
+        if not standing.waiting:
+            standing.begin_contending(self.contended_ms)
+            self._contending[user] = standing
+            self._count(standing.counted, 1)
+        standing.waiting += tasks
+
+    def start(self, user: str, unit: Vector, tasks: int, now_ms: int) -> None:
+        """So many of the waiting tasks of a user run."""
+        self.advance(now_ms)
+        standing = self.users[user]
+        standing.settle_contention(self.contended_ms, self._present_weight)
+        self._count(standing.counted, -1)
+        standing.hold(unit, tasks, now_ms)
+        standing.running += tasks
+        standing.waiting -= tasks
+        if standing.waiting:
+            self._count(standing.counted, 1)
+        else:
+            del self._contending[user]
+
+    def end(self, user: str, unit: Vector, tasks: int, now_ms: int) -> None:
+        """So many of the running tasks of a user are over."""
+        self.advance(now_ms)
+        standing = self.users[user]
+        if standing.waiting:
+            standing.settle_contention(self.contended_ms, self._present_weight)
+            self._count(standing.counted, -1)
+        standing.hold(unit, -tasks, now_ms)
+        standing.running -= tasks
+        if standing.waiting:
+            self._count(standing.counted, 1)
+        elif not standing.running:
+            self._settle_contenders()
+            self._present_weight -= standing.weight
+            standing.present_ms += now_ms - standing.present_from_ms
+
+    def advance(self, now_ms: int) -> None:
+        """Let time pass in which nothing changed."""
+        passed_ms = now_ms - self._now_ms
+        if passed_ms:
+            self._now_ms = now_ms
+            if len(self._contending) > 1:
+                self.contended_ms += passed_ms
+                self.jain_ms += self._jain() * passed_ms
+
+    def settle(self, now_ms: int) -> None:
+        """Bring every user's integrals up to now."""
+        self.advance(now_ms)
+        self._settle_contenders()
+        for standing in self.users.values():
+            if standing.is_present:
+                standing.present_ms += now_ms - standing.present_from_ms
+                standing.present_from_ms = now_ms
+
+    def _jain(self) -> float:
+        """Jain's index, see ``reporting.shares``; where all shares are zero they are equal, so 1."""
+        if not self._sum_of_squares:
+            return 1.0
+        return self._sum * self._sum / (len(self._contending) * self._sum_of_squares)
+
+    def _count(self, counted: int, sign: int) -> None:
+        self._sum += sign * counted
+        self._sum_of_squares += sign * counted * counted
+
+    def _settle_contenders(self) -> None:
+        for standing in self._contending.values():
+            standing.settle_contention(self.contended_ms, self._present_weight)

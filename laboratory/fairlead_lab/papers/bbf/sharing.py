@@ -1,0 +1,238 @@
+"""Figures 2 to 6 of paper 004: one resource, resources of one's own, and the grace period."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean, pstdev
+from typing import Final
+
+from fairlead_lab.papers.bbf.claims import Claim, number, statement
+from fairlead_lab.papers.bbf.machine.averages import Runs
+from fairlead_lab.papers.bbf.machine.history import History
+from fairlead_lab.papers.bbf.study import Scenario, Study, program
+from fairlead_lab.papers.experiment import RunOptions
+
+
+def _figure_2(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+    run = runs[""].example
+    blue, red = (run.share(name, "CPU", 5, 11) for name in ("blue", "red"))
+    return [
+        statement("red of the CPU before blue starts", "full use", run.share("red", "CPU", 0, 5), low=1),
+        number("blue of the CPU, then", "67 %", blue, 0.67, 0.02),
+        number("red of the CPU, then", "33 %", red, 0.33, 0.02),
+        statement("quanta of blue for one of red", "two", blue / red, low=1.8, high=2.2),
+        statement(
+            "blue of the CPU in its first second",
+            "immediately",
+            run.share("blue", "CPU", 5, 6),
+            low=0.55,
+            high=0.75,
+        ),
+        statement("blue's end before red's [s]", "terminates first", _gap_s(run, "blue", "red"), low=0.1),
+    ]
+
+
+def _gap_s(run: History, first: str, second: str) -> float:
+    return (run.finished_ms[second] - run.finished_ms[first]) / 1000
+
+
+FIGURE_2: Final = Study(
+    id="bbf-fig2",
+    title="Two processes, 33 % and 67 %, contend for the CPU; the second comes 5 s later.",
+    scenarios=(
+        Scenario(
+            (
+                program("red", 33, "loop 1", "CPU_CS 10 0 NORM"),
+                program("blue", 67, "loop 1", "IDLE 5 0 NORM", "CPU_CS 5 0 NORM"),
+            )
+        ),
+    ),
+    claims=_figure_2,
+    notes="By exact shares blue would end after 12.5 s and red after 15.",
+)
+
+
+_FOUR: Final = ("40%", "30%", "20%", "10%")
+
+
+def _figure_3(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+    run = runs[""].example
+    claims = [
+        number(
+            f"{name} of the CPU while all run",
+            name,
+            run.share(name, "CPU", 0, 24),
+            float(name[:-1]) / 100,
+            0.02,
+        )
+        for name in _FOUR
+    ]
+    left = list(_FOUR)
+    for ended, after in pairwise(_FOUR):
+        left.remove(ended)
+        claims.append(
+            statement(
+                f"{after}'s end after {ended}'s [s]",
+                "in decreasing order",
+                _gap_s(run, ended, after),
+                low=0.1,
+            )
+        )
+        entitled = float(after[:-1]) / sum(float(each[:-1]) for each in left)
+        start_s = run.finished_ms[ended] / 1000
+        share = run.share(after, "CPU", start_s, run.finished_ms[after] / 1000)
+        claims.append(
+            number(f"{after} of the CPU after {ended} ended", f"{entitled:.2f}", share, entitled, 0.05)
+        )
+    return claims
+
+
+FIGURE_3: Final = Study(
+    id="bbf-fig3",
+    title="Four processes, 10, 20, 30 and 40 %, contend for the CPU.",
+    scenarios=(
+        Scenario(
+            tuple([program(f"{each}%", each, "loop 1", "CPU_CS 10 0 NORM") for each in (10, 20, 30, 40)])
+        ),
+    ),
+    claims=_figure_3,
+    notes="By exact shares they would end after 40, 35, 30 and 25 s.",
+)
+
+
+def _figure_4(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+    many = runs[""]
+    totals = [run.total_s(name, run.ends_ms / 1000) for run in many.histories for name in run.processes]
+    early, late = (
+        max(pstdev(run.total_s(name, until_s) for run in many.histories) for name in many.processes)
+        for until_s in (30, 90)
+    )
+    return [
+        statement("blue of the network", "nearly 100 %", many.share("blue", "NETWORK", 5, 40), low=0.97),
+        number("green of the disk", "67 %", many.share("green", "DISK", 5, 40), 0.67, 0.02),
+        number("red of the disk", "33 %", many.share("red", "DISK", 5, 40), 0.33, 0.02),
+        statement(
+            "mean use by a process [s]",
+            "50 s, the average comes out right",
+            fmean(totals),
+            low=49.5,
+            high=51.5,
+        ),
+        statement("deviation while all are active [s]", "no such variations", early, high=0.5),
+        statement("deviation in the end beyond that [s]", "error bars", late - early, low=0.5),
+    ]
+
+
+def _other(name: str, priority: float, resource: str) -> Scenario:
+    return Scenario((program(name, priority, "loop 5", "CPU_CS 0.1 0.01 NORM", f"{resource}_CS 10 1 NORM"),))
+
+
+FIGURE_4: Final = Study(
+    id="bbf-fig4",
+    title="Who uses another resource than the others gets more than its entitlement.",
+    scenarios=(
+        Scenario(
+            (
+                *_other("red", 10, "DISK").programs,
+                *_other("green", 20, "DISK").programs,
+                *_other("blue", 70, "NETWORK").programs,
+            )
+        ),
+    ),
+    claims=_figure_4,
+    notes="Standard deviations, which the paper does not give, are a tenth of the means.",
+    is_averaged=True,
+)
+
+
+_ABSENCE_MS: Final = 300
+"""Longer than a turn of blue, shorter than any stay of red elsewhere."""
+
+
+def _bursts(run: History) -> list[tuple[float, float]]:
+    """Each of red's visits to the CPU after the first: how long it had it without a break, and what part of the visit [s]."""
+    together_ms = min(run.finished_ms.values())
+    visits: list[list[tuple[int, int]]] = []
+    for start_ms, end_ms in run.uses["red", "CPU"].until(together_ms):
+        if visits and start_ms - visits[-1][-1][1] <= _ABSENCE_MS:
+            visits[-1].append((start_ms, end_ms))
+        else:
+            visits.append([(start_ms, end_ms)])
+    # The last one may have been cut off.
+    return [
+        (
+            (visit[0][1] - visit[0][0]) / 1000,
+            sum(end_ms - start_ms for start_ms, end_ms in visit) / (visit[-1][1] - visit[0][0]),
+        )
+        for visit in visits[1:-1]
+    ]
+
+
+def _unbroken_s(run: History) -> float:
+    return fmean(unbroken_s for unbroken_s, _ in _bursts(run))
+
+
+def _part_of_visits(run: History) -> float:
+    return fmean(part for _, part in _bursts(run))
+
+
+def _figure_5(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+    many = runs[""]
+    return [
+        statement(
+            "red on the CPU at a stretch after it returns [s]",
+            "exclusive access for a short while",
+            many.mean(_unbroken_s),
+            low=0.9,
+            high=1.4,
+        ),
+        statement(
+            "red of the CPU while it wants it",
+            "makes up for the deficit",
+            many.mean(_part_of_visits),
+            low=0.8,
+            high=0.9,
+        ),
+        number("red of the CPU in all", "70 %", many.share("red", "CPU", 3, 24), 0.7, 0.03),
+    ]
+
+
+FIGURE_5: Final = Study(
+    id="bbf-fig5",
+    title="An absence of half a second, within the grace period, costs no entitlement.",
+    scenarios=(
+        Scenario(
+            (
+                program("red", 70, "loop 10", "CPU_CS 2 0.2 NORM", "DISK_CS 0.5 0.05 NORM"),
+                program("blue", 30, "loop 1", "CPU_CS 15 1.5 NORM"),
+            )
+        ),
+    ),
+    claims=_figure_5,
+    notes="Ten iterations of red and 15 s of blue; standard deviations are a tenth of the means. In half a second red is due "
+    "0.35 s, and gains 0.3 s on that in each second in which it has the CPU: for 1.17 s, and so 85 % of its visit.",
+    is_averaged=True,
+)
+
+
+def _figure_6(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+    run = runs[""].example
+    part = _part_of_visits(run)
+    return [number("red of the CPU while it wants it", "it has to share, 70 to 30", part, 0.7, 0.08)]
+
+
+FIGURE_6: Final = Study(
+    id="bbf-fig6",
+    title="A suspension of 4 s, longer than the grace period, does.",
+    scenarios=(
+        Scenario(
+            (
+                program("red", 70, "loop 6", "CPU_CS 2 0.2 NORM", "IDLE 4 0.4 NORM"),
+                program("blue", 30, "loop 1", "CPU_CS 30 0 NORM"),
+            )
+        ),
+    ),
+    claims=_figure_6,
+    notes="Six iterations of red and 30 s of blue; standard deviations are a tenth of the means.",
+)
+
+STUDIES: Final = (FIGURE_2, FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_6)

@@ -1,0 +1,125 @@
+"""One figure of paper 004 as an experiment: programs, how often they are run, and what the text says of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fairlead_lab.papers.bbf.claims import Claim, judge
+from fairlead_lab.papers.bbf.machine.averages import Averages, Runs, run_many
+from fairlead_lab.papers.bbf.machine.charts import Panel, draw_panels
+from fairlead_lab.papers.bbf.machine.program import Program, parse
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS: Final = ("time_s", "process", "resource", "used_s")
+
+RUNS: Final = 100
+RUNS_QUICK: Final = 20
+"""Of what is averaged: means of finish times within a few tenths of a second of those of 100."""
+
+_DIGITS: Final = 6
+"""Of seconds: sums of floats of whole milliseconds, the same on every machine."""
+
+
+def program(name: str, priority: float, *requests: str) -> Program:
+    """A program from the lines of its requests."""
+    return parse("\n".join(["# Priority:", f"{priority:g}", "# Requests:", *requests]), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Programs that run together."""
+
+    programs: tuple[Program, ...]
+    label: str = ""
+    """Behind the names of processes, where a figure has several scenarios."""
+
+    def called(self, process: str) -> str:
+        """The process's name within the figure."""
+        return f"{process} {self.label}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsResult(Result):
+    """A result with what is drawn beside its rows."""
+
+    panels: tuple[Panel, ...]
+
+
+Judge = Callable[[Mapping[str, Runs], RunOptions], Sequence[Claim]]
+"""From the runs by label, what the text says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A figure."""
+
+    id: str
+    title: str
+    scenarios: tuple[Scenario, ...]
+    claims: Judge
+    notes: str
+    is_averaged: bool = False
+    """Whether the paper shows the mean of many runs; else one run."""
+
+    def experiment(self) -> Experiment:
+        """As ``fairlead reproduce`` has it."""
+        return Experiment(id=self.id, title=self.title, columns=COLUMNS, run=self.run, draw=draw)
+
+    def run(self, options: RunOptions) -> RunsResult:
+        """Run the programs and compare."""
+        runs_of = self.simulate(options)
+        found: list[Sequence[Cell]] = []
+        finish_s: dict[str, float] = {}
+        panels = []
+        for scenario in self.scenarios:
+            runs = runs_of[scenario.label]
+            averages = runs.averages()
+            found += _rows(scenario, averages)
+            for process, at_s in runs.finish_s().items():
+                finish_s[scenario.called(process)] = round(at_s, _DIGITS)
+            panel = Panel(
+                example=runs.example, averages=averages if self.is_averaged else None, title=scenario.label
+            )
+            panels.append(panel)
+        claims = self.claims(runs_of, options)
+        return RunsResult(
+            rows=found,
+            verdict=judge(claims),
+            notes="\n".join([f"{self._how(options)} {self.notes}", *[f"- {claim}" for claim in claims]]),
+            finish_s=finish_s,
+            panels=tuple(panels),
+        )
+
+    def simulate(self, options: RunOptions, policy: str = "bbf") -> dict[str, Runs]:
+        """The runs of each scenario, by label; the policy is another only to see what it changes."""
+        return {
+            scenario.label: run_many(
+                scenario.programs, self._times(options), policy=policy, seed=options.seed
+            )
+            for scenario in self.scenarios
+        }
+
+    def _times(self, options: RunOptions) -> int:
+        if not self.is_averaged:
+            return 1
+        return RUNS_QUICK if options.is_quick else RUNS
+
+    def _how(self, options: RunOptions) -> str:
+        return f"Mean of {self._times(options)} runs." if self.is_averaged else "One run."
+
+
+def _rows(scenario: Scenario, averages: Averages) -> list[Sequence[Cell]]:
+    return [
+        (time_s, scenario.called(process), resource, round(used[place], _DIGITS))
+        for place, time_s in enumerate(averages.times_s)
+        for (process, resource), used in averages.used_s.items()
+    ]
+
+
+def draw(figure: "Figure", result: Result) -> None:
+    """Lanes and lines of one run and, where the paper averages, the mean of all below; a column for each scenario."""
+    assert isinstance(result, RunsResult), "drawn is what was run"
+    draw_panels(figure, result.panels)

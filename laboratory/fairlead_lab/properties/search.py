@@ -1,0 +1,139 @@
+"""Looks for a case in which a policy lacks a property: the papers' examples first, then problems drawn at random."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count, islice
+from random import Random
+from typing import Final
+
+from fairlead_lab.properties.enumeration import smallest
+from fairlead_lab.properties.instances import Shape, draw_problems
+from fairlead_lab.properties.minimising import size
+from fairlead_lab.properties.model import Allocate, Case, Property, Violation
+from fairlead_lab.properties.paper_examples import EXAMPLES, Example
+from fairlead_master.solvers.problem import Problem, SolverError
+from fairlead_master.solvers.registry import solve
+
+CHANGES_MAX: Final = 6
+"""Changes tried on one problem: more problems find more than more changes of one."""
+
+FOUND_MAX: Final = 6
+"""A search of problems of one kind ends with so many violations."""
+
+_SOLUTIONS_KEPT: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a search came to, for one property of one policy."""
+
+    policy: str
+    property_name: str
+    trials: int
+    """Problems the policy was asked about until the search ended; 0 if it can be asked about none of the kind."""
+    violation: Violation | None
+    """The smallest found; None if the property held in all trials."""
+    needs_zero_demand: bool
+    """Whether there is a violation, but none was found while everybody needed something of everything."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether no violation was found; a proof it is not."""
+        return self.violation is None
+
+
+def policy_by_name(policy: str) -> Allocate:
+    """The exact solver of a policy, which remembers its latest answers.
+
+    Raises:
+        SolverError: on a call, for a policy that is unknown or a problem it cannot be asked about.
+    """
+
+    @lru_cache(maxsize=_SOLUTIONS_KEPT)
+    def allocate(problem: Problem) -> tuple[float, ...]:
+        return solve(problem, policy).tasks
+
+    return allocate
+
+
+def search(
+    policy: str,
+    allocate: Allocate,
+    claim: Property,
+    *,
+    trials: int,
+    seed: int,
+    shape: Shape,
+    on_trial: Callable[[int], None] = lambda _number: None,
+) -> Verdict:
+    """Look for violations among problems of positive demands and, if there are none, among those with zeros.
+
+    In that order because several theorems assume positive demands: so a violation that needs a zero is told from one
+    that does not. What is drawn depends on seed and property, not on the policy: all policies face the same problems.
+
+    Args:
+        policy: its name, for the verdict.
+        allocate: the policy.
+        claim: the property.
+        trials: how many problems of each kind, the papers' examples not counted.
+        seed: of all that is drawn.
+        shape: which problems; with ``is_positive`` those with zeros are not looked at.
+        on_trial: called before each problem with its number, for who waits.
+    """
+    positive = replace(shape, is_positive=True)
+    answered = 0
+    number = count(1)
+
+    def find(case: Case) -> Violation | None:
+        return claim.find_violation(case, allocate)
+
+    for kind in (positive,) if shape.is_positive else (positive, shape):
+        found: list[Violation] = []
+        for cases in _trials(claim, trials=trials, seed=seed, shape=kind, examples=EXAMPLES):
+            on_trial(next(number))
+            try:
+                violation = next((wrong for case in cases if (wrong := find(case)) is not None), None)
+            except SolverError:
+                continue
+            answered += 1
+            if violation is not None:
+                found.append(violation)
+                if len(found) == FOUND_MAX:
+                    break
+        if found:
+            least = smallest(min(found, key=_size), find, kind)
+            return Verdict(policy, claim.name, answered, least, needs_zero_demand=kind is not positive)
+    return Verdict(policy, claim.name, answered, None, needs_zero_demand=False)
+
+
+def _size(violation: Violation) -> tuple[int, int, float]:
+    return size(violation.case)
+
+
+def _trials(
+    claim: Property, *, trials: int, seed: int, shape: Shape, examples: Sequence[Example]
+) -> Iterator[list[Case]]:
+    """Each trial is one problem with the changes to try on it, drawn whether the policy lasts so long or not."""
+    # A text as seed is hashed by Random itself, the same in every process.
+    random = Random(f"{seed} {claim.name} {shape}")  # noqa: S311 - nothing secret is drawn
+    for example in examples:
+        if shape.admits(example.case.problem):
+            own = [example.case] if claim.name in example.properties else []
+            yield own + _cases(example.case.problem, claim, random)
+    for problem in islice(draw_problems(random, shape, claim.setting), trials):
+        yield _cases(problem, claim, random)
+
+
+def _cases(problem: Problem, claim: Property, random: Random) -> list[Case]:
+    if claim.draw_changes is None:
+        return [Case(problem)]
+    return [Case(problem, change) for change in islice(claim.draw_changes(problem, random), CHANGES_MAX)]
+
+
+def draw_cases(
+    claim: Property, *, trials: int, seed: int, shape: Shape, examples: Sequence[Example] = EXAMPLES
+) -> Iterator[Case]:
+    """All cases that a search of one shape looks at, if nothing ends it early."""
+    for cases in _trials(claim, trials=trials, seed=seed, shape=shape, examples=examples):
+        yield from cases

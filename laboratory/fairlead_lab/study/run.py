@@ -1,0 +1,176 @@
+"""One workload on one set of nodes under one policy: ``run_policy`` simulates it and gives its result."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from fairlead_lab.metrics.result import PolicyResult
+from fairlead_lab.metrics.running import Metrics, Subject
+from fairlead_lab.metrics.summing_up import sum_up
+from fairlead_lab.metrics.yardstick import Yardstick, measure
+from fairlead_master.allocation import placement
+from fairlead_master.allocation.allocator import Allocator
+from fairlead_master.allocation.api import AllocationError, AllocationSettings, Weight
+from fairlead_master.allocation.policies import names
+from fairlead_proto.ids import Role
+from fairlead_sim.engine import Engine
+from fairlead_sim.node import Node
+from fairlead_sim.observer import Watcher
+from fairlead_sim.pool.hosts import Slowdown
+from fairlead_sim.pool.simulation import Pool, PoolOptions
+from fairlead_sim.whole.simulation import WholeCluster
+from fairlead_sim.workload import Job
+
+TRACKED_USERS: Final = 8
+"""Whose shares over time are kept: those with the most work, as many as a plot can tell apart by colour."""
+STALL_MS: Final = 30 * 24 * 3_600_000
+"""Without a task that starts or ends for so long, whatever waits would wait for ever: a gang that never finds its places."""
+_STRETCH: Final = 5_000
+"""Occurrences between two looks at whether the run gets on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """How a run is done."""
+
+    seed: int = 1
+    """Of all chance within the simulation; the workload's is its own."""
+    placement: str = "align"
+    """As an operator writes it. Rules that draw do it by the run's seed if they name none."""
+    when_head_does_not_fit: str = "skip"
+    """``skip`` or ``freeze``."""
+    memory_slowdown: float = Slowdown().memory
+    """How steeply hosts slow down whose tasks want more memory than they have: ``pool.hosts.Slowdown``."""
+    is_user_per_job: bool = False
+    """Whether each job counts on shares of its own, instead of on those of its user."""
+    level: str = "pool"
+    """``pool``: policies and placement alone, fast; ``cluster``: whole masters and agents with the messages between them."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Of users that weigh other than 1."""
+    horizon_ms: int | None = None
+    """The run ends so long after the first arrival; None: when all is done."""
+
+    def user_of(self, job: Job) -> str:
+        """On whose shares a job counts."""
+        return job.job_id if self.is_user_per_job else job.user
+
+
+def run_policy(
+    jobs: Sequence[Job],
+    nodes: Sequence[Node],
+    policy: str,
+    options: SimulationOptions | None = None,
+    *,
+    yardstick: Yardstick | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> PolicyResult:
+    """Simulate a workload under a policy, with the allocator of a live master.
+
+    Args:
+        jobs: In order of arrival. Time begins with the first.
+        nodes: All there from the start.
+        policy: As an operator writes it.
+        options: The rest.
+        yardstick: Of the same jobs, nodes and options; None: it is computed.
+        progress: Told now and then how many tasks have finished.
+
+    Raises:
+        AllocationError: the policy or another setting is not known.
+        WorkloadError: see ``yardstick.measure``.
+    """
+    options = options or SimulationOptions()
+    yardstick = yardstick or measure(jobs, nodes, user_of=options.user_of, weights=options.weights)
+    metrics = Metrics(
+        Subject(
+            jobs=jobs,
+            hosts={node.name: node.total for node in nodes},
+            user_of=options.user_of,
+            size_ends=yardstick.survey.size_ends,
+            tracked=yardstick.survey.users[:TRACKED_USERS],
+            weights=options.weights,
+        )
+    )
+    if options.level not in _LEVELS:
+        raise AllocationError(f"level: expected {' or '.join(_LEVELS)}, got {options.level!r}")
+    simulation, allocator = _LEVELS[options.level](nodes, metrics, policy, options)
+    for user, weight in options.weights.items():
+        allocator.set_weight(Role(user), Weight(weight))
+    if allocator.allows_overcommit:
+        metrics.watch_crowding()
+    simulation.feed(jobs, origin_ms=jobs[0].submit_ms)
+    began = time.perf_counter()
+    is_complete = _run(simulation.engine, metrics, options.horizon_ms, progress)
+    return sum_up(
+        metrics,
+        policy=policy,
+        seed=options.seed,
+        yardstick=yardstick,
+        decisions=allocator.counters.decisions,
+        is_complete=is_complete,
+        took_s=time.perf_counter() - began,
+    )
+
+
+def _pool(
+    nodes: Sequence[Node], watcher: Watcher, policy: str, options: SimulationOptions
+) -> tuple[Pool, Allocator]:
+    pool = Pool(
+        _engine(options), nodes, watcher, settings=_settings(policy, options), options=_pool_options(options)
+    )
+    return pool, pool.allocator
+
+
+def _whole(
+    nodes: Sequence[Node], watcher: Watcher, policy: str, options: SimulationOptions
+) -> tuple[WholeCluster, Allocator]:
+    cluster = WholeCluster(
+        _engine(options), nodes, watcher, settings=_settings(policy, options), options=_pool_options(options)
+    )
+    return cluster, cluster.master.machine.master.allocator
+
+
+_LEVELS: Final[Mapping[str, Callable[..., tuple[Pool | WholeCluster, Allocator]]]] = {
+    "pool": _pool,
+    "cluster": _whole,
+}
+LEVELS: Final = tuple(_LEVELS)
+"""Of detail; see ``SimulationOptions.level``."""
+
+
+def _engine(options: SimulationOptions) -> Engine:
+    return Engine(Random(options.seed), now_ms=0)  # noqa: S311 - chance that can be repeated is the purpose
+
+
+def _settings(policy: str, options: SimulationOptions) -> AllocationSettings:
+    return AllocationSettings(
+        policy=policy,
+        placement=placement.seeded(options.placement, names.slots_per_agent(policy), options.seed),
+        when_head_does_not_fit=options.when_head_does_not_fit,
+    )
+
+
+def _pool_options(options: SimulationOptions) -> PoolOptions:
+    return PoolOptions(
+        role_of=options.user_of,
+        forgets_idle=options.is_user_per_job,
+        slowdown=Slowdown(options.memory_slowdown),
+    )
+
+
+def _run(engine: Engine, metrics: Metrics, horizon_ms: int | None, progress: Callable[[int], None]) -> bool:
+    """Let everything happen until all jobs are done; False if some are left."""
+    while metrics.jobs_left:
+        for _ in range(_STRETCH):
+            next_ms = engine.next_ms()
+            # A whole cluster's heartbeats never end, so jobs are what says whether there is more to come.
+            if next_ms is None or not metrics.jobs_left:
+                break
+            if horizon_ms is not None and next_ms > horizon_ms:
+                return False
+            engine.advance()
+        progress(metrics.tasks_finished)
+        if engine.next_ms() is None or metrics.is_stalled(engine.now_ms - STALL_MS):
+            break
+    return not metrics.jobs_left
