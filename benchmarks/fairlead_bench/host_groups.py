@@ -8,7 +8,6 @@ makes its tasks' groups inside. A crowded host then slows its tasks down, and wh
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -125,25 +124,8 @@ class HostGroups:
 
     def _remove(self) -> None:
         until_s = time.monotonic() + _REMOVE_TIMEOUT_S
-        while not self._sweep() and time.monotonic() < until_s:
+        while not cgroup_tree.sweep(self._tops, self._tree) and time.monotonic() < until_s:
             time.sleep(_LOOK_INTERVAL_S)
-
-    def _sweep(self) -> bool:
-        is_clean = True
-        for top in self._tops:
-            for path, _, _ in os.walk(top, topdown=False):
-                cgroup_tree.kill_pids(path)
-                _lift_quota(path)
-                is_clean = cgroup_tree.try_remove(self._tree, path) and is_clean
-        return is_clean
-
-
-def _lift_quota(path: str) -> None:
-    """Let what was killed end: it pays for the CPU time that it spent over its quota first, which may take minutes."""
-    for name, unlimited in (("cpu.cfs_quota_us", "-1"), ("cpu.max", "max")):
-        if Path(path, name).exists():
-            with suppress(OSError):
-                cgroup_tree.write(f"{path}/{name}", unlimited)
 
 
 def why_not() -> str:

@@ -1,5 +1,6 @@
 """Where this process is in the host's cgroups, and plain access to their files."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
@@ -133,6 +134,20 @@ def kill_pids(path: str) -> None:
         kill(pid)
 
 
+def lift_quota(path: str) -> None:
+    """Let what was killed in the group at ``path`` end, which needs CPU time: it may owe what its quota gives in minutes.
+
+    Only where the quota has held something up: for each write the kernel walks through all groups of the host.
+    """
+    if not read_field(f"{path}/cpu.stat", "nr_throttled"):
+        return
+    for name, unlimited in (("cpu.cfs_quota_us", "-1"), ("cpu.max", "max")):
+        quota = read(f"{path}/{name}")
+        if quota and not quota.startswith(unlimited):
+            with contextlib.suppress(OSError):
+                write(f"{path}/{name}", unlimited)
+
+
 def make_path(tree: Tree, path: str) -> None:
     """Make a group and those above it where they are missing.
 
@@ -163,11 +178,13 @@ def try_remove(tree: Tree, path: str) -> bool:
     return True
 
 
-def sweep(directories: Sequence[str]) -> bool:
+def sweep(directories: Sequence[str], tree: Tree | None = None) -> bool:
     """Kill everything below these groups and remove them; false if something is still there (call again)."""
+    tree = tree or KernelTree()
     clean = True
     for directory in directories:
         for path, _, _ in os.walk(directory, topdown=False):
             kill_pids(path)
-            clean = try_remove(KernelTree(), path) and clean
+            lift_quota(path)
+            clean = try_remove(tree, path) and clean
     return clean

@@ -147,6 +147,11 @@ class CgroupV1:
         for descriptor in self._home_descriptors:
             os.write(descriptor, b"0")
 
+    def leave_cpu_group(self, pid: int) -> None:
+        """Move a process of a task to our own CPU group."""
+        with contextlib.suppress(OSError):  # it has ended
+            cgroup_tree.write(f"{self._homes['cpu']}/cgroup.procs", str(pid))
+
     def refresh(self) -> None:
         """The kernel keeps the list."""
 
@@ -297,6 +302,14 @@ class GroupV1:
         """Stop new processes from being made, then send SIGKILL to those there are."""
         self._seat.forbid_forks()
         cgroup_tree.kill_pids(self._memory)
+
+    def free(self) -> None:
+        """Move the processes to our own CPU group.
+
+        To lift the quota does the same, but the kernel then walks through all groups: it takes longer the more there are.
+        """
+        for pid in self.pids():
+            self._isolation.leave_cpu_group(pid)
 
     def measure(self) -> Measurement:
         """Read the counters; CPU time is that of the living processes where cpuacct is not in the cpu hierarchy."""

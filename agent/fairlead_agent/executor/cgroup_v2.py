@@ -174,6 +174,10 @@ class GroupV2:
             for path, _, _ in os.walk(self._path):
                 cgroup_tree.kill_pids(path)
 
+    def free(self) -> None:
+        """Lift the quota."""
+        cgroup_tree.lift_quota(self._path)
+
     def measure(self) -> Measurement:
         """Read the counters; before Linux 5.19 the peak is the highest of our own readings."""
         usage = cgroup_tree.read_number(f"{self._path}/memory.current")

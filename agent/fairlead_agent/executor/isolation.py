@@ -54,6 +54,9 @@ class Group(Protocol):
     def kill(self) -> None:
         """Send SIGKILL to all; to be repeated until ``pids`` is empty, for they may fork meanwhile."""
 
+    def free(self) -> None:
+        """Let killed processes end without the CPU quota: each ends in CPU time of its own, and may owe that of minutes."""
+
     def measure(self) -> Measurement:
         """Give what the task uses now, without ``sandbox_bytes``."""
 

@@ -157,6 +157,9 @@ class FollowedGroup:
                 kill(pid)
             killed.update(new)
 
+    def free(self) -> None:
+        """There is no quota."""
+
     def measure(self) -> Measurement:
         """Add up what /proc says of the processes."""
         pids = self.pids()

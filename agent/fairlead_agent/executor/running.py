@@ -15,6 +15,11 @@ _KILL_TIMEOUT_MS: Final = 10_000
 is then reported all the same, and says so."""
 
 
+FREE_AFTER_MS: Final = 200
+"""From SIGKILL until what still lives no longer needs to keep to its CPU quota. Nearly all are gone by then, and to free one
+takes longer than to kill it."""
+
+
 class Ending(NamedTuple):
     """How the main process ended."""
 
@@ -60,14 +65,14 @@ class RunningTask:
             self.signal(signal.SIGKILL)
         self.group.kill()
 
-    def end_if_out_of_memory(self) -> None:
-        """Kill what the kernel has left of a task when it killed one of its processes for memory.
+    def is_out_of_memory(self) -> bool:
+        """Whether the kernel has killed one of its processes for memory, so that the rest is to be killed as well.
 
         Nobody can reason about such a task. With cgroup v2 the kernel does this by itself.
         """
         if not self._was_killed and self.group.memory_kills():
             self._was_out_of_memory = True
-            self.kill()
+        return self._was_out_of_memory and not self._was_killed
 
     def measure(self) -> Measurement:
         """Give what it uses now."""
@@ -88,6 +93,8 @@ class RunningTask:
         if not left:
             return True
         self.group.kill()
+        if now_ms - self._ending.at_ms > FREE_AFTER_MS:
+            self.group.free()
         self._left_count = len(left)
         return now_ms - self._ending.at_ms > _KILL_TIMEOUT_MS
 

@@ -42,7 +42,7 @@ from fairlead_agent.executor.protocol import (
     Usage,
 )
 from fairlead_agent.executor.recovery import boot_id, end_leftovers, lost
-from fairlead_agent.executor.running import Ending, RunningTask
+from fairlead_agent.executor.running import FREE_AFTER_MS, Ending, RunningTask
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.task_state import Reason
 
@@ -78,6 +78,8 @@ class Server:
         self._by_pid: dict[int, RunningTask] = {}
         self._by_pipe: dict[int, RunningTask] = {}
         self._ending: dict[TaskKey, RunningTask] = {}
+        self._killed: deque[tuple[int, RunningTask]] = deque()
+        """Those that were killed, and until when their CPU quota holds for what still lives; in this order."""
         self._removable: list[RunningTask] = []
         """Over and reported; their groups are still held by the kernel."""
         self._arrivals: list[socket.socket] = []
@@ -138,7 +140,7 @@ class Server:
     def _timeout_s(self) -> float | None:
         if self._commands:
             return 0
-        if self._ending:
+        if self._ending or self._killed:
             return _REPEAT_INTERVAL_MS / 1000
         if self._removable:
             return _REMOVAL_INTERVAL_MS / 1000
@@ -227,6 +229,7 @@ class Server:
         if starts:
             self._start_all(starts)
         ended = self._finish_ended()
+        self._free_killed()
         self._record(ends=ended)
         self._events += ended
         self._remove_groups()
@@ -304,17 +307,35 @@ class Server:
             case KillAll(key):
                 if (task := self._tasks.get(key)) is not None:
                     self._isolation.refresh()
-                    task.kill()
+                    self._kill(task)
             case MeasureUsage():
                 self._isolation.refresh()
                 for task in self._tasks.values():
-                    task.end_if_out_of_memory()
+                    if task.is_out_of_memory():
+                        self._kill(task)
                 self._events.append(Usage(tuple((key, task.measure()) for key, task in self._tasks.items())))
             case Shutdown(kill_tasks):
                 self._is_ending = True
                 self._isolation.refresh()
-                for task in self._tasks.values() if kill_tasks else ():
-                    task.kill()
+                tasks = list(self._tasks.values()) if kill_tasks else []
+                for task in tasks:
+                    # Of thousands the last must not wait until the groups of all others have been written to.
+                    task.signal(signal.SIGKILL)
+                for task in tasks:
+                    self._kill(task)
+
+    def _kill(self, task: RunningTask) -> None:
+        task.kill()
+        self._killed.append((_monotonic_ms() + FREE_AFTER_MS, task))
+
+    def _free_killed(self) -> None:
+        """Let tasks end that were killed and are still there, some in a turn."""
+        for _ in range(min(len(self._killed), _COMMANDS_PER_TURN)):
+            if self._killed[0][0] > _monotonic_ms():
+                return
+            _, task = self._killed.popleft()
+            if self._tasks.get(task.key) is task and task.key not in self._ending:
+                task.group.free()
 
     def _reap(self) -> None:
         """Collect every child that has ended: main processes, and orphans that became ours."""

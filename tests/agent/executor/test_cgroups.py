@@ -153,6 +153,25 @@ def test_version_2_kills_by_the_kernel(tmp_path: Path) -> None:
     assert content(tmp_path / "cgroup/system.slice/fairlead.service/fairlead/x/t1/cgroup.kill") == "1"
 
 
+@pytest.mark.parametrize(
+    ("stat", "expected"), [("nr_throttled 3\n", "max0 100000"), ("nr_throttled 0\n", "1000 100000")]
+)
+def test_version_2_lifts_the_quota_where_it_has_held_something_up(
+    tmp_path: Path, stat: str, expected: str
+) -> None:
+    tree = FakeTree()
+    isolation = CgroupV2(a_host(tmp_path, tree), parent="", name="fairlead/x", tree=tree)
+    group = isolation.create("t1", "/sandbox")
+    group.limit(Limits(10, 0))
+    task = tmp_path / "cgroup/system.slice/fairlead.service/fairlead/x/t1"
+    (task / "cpu.stat").write_text(stat)
+
+    group.free()
+
+    # A plain file keeps what is not overwritten.
+    assert content(task / "cpu.max") == expected
+
+
 def test_version_2_kills_one_by_one_on_kernels_that_cannot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,6 +223,9 @@ class BrokenGroup:
     def measure_ended(self) -> Measurement:
         return Measurement()
 
+    def free(self) -> None:
+        pass
+
     def memory_kills(self) -> int:
         return 0
 

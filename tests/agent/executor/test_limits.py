@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_agent.executor import cgroup_tree
 from fairlead_agent.executor.isolation import PIDS_MAX
 from tests.agent.executor.conftest import Connect
 
@@ -164,6 +165,30 @@ async def test_a_task_after_one_that_was_killed_hard_can_start(connect: Connect,
     ended = await agent.exited(agent.start("b", "true"))
 
     assert ended.exit_code == 0
+
+
+async def test_what_is_killed_need_not_work_off_the_cpu_time_it_owes(
+    connect: Connect, cgroup_v1: str
+) -> None:
+    """Each process ends in CPU time of its own: two hundred in 0.01 CPUs took some ten seconds."""
+    agent = await connect(cgroup_v1)
+    script = "for i in $(seq 200); do sleep 1000 & done; echo x; wait"
+    key = agent.shell("a", script, cpus_milli=1000)
+    pid = (await agent.started(key)).pid
+    await agent.output_of("a")
+    group = next(
+        line.split(":")[2]
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        if "cpu" in line.split(":")[1].split(",")
+    )
+    Path(f"/sys/fs/cgroup/cpu{group}/cpu.cfs_quota_us").write_text("1000")
+    periods = Path(f"/sys/fs/cgroup/cpu{group}/cpu.stat")
+    before = cgroup_tree.read_field(str(periods), "nr_throttled")
+
+    agent.client.kill_all(key)
+
+    await agent.exited(key)
+    assert cgroup_tree.read_field(str(periods), "nr_throttled") - before < 20
 
 
 async def test_a_child_killed_for_memory_is_mentioned_though_the_task_went_on_well(
