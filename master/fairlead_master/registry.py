@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairlead_master.allocation.api import Weight
 from fairlead_master.core.actions import (
@@ -29,6 +30,8 @@ from fairlead_master.registry_files import (
     RegistryFiles,
     lacks_room,
     open_files,
+    read_rows,
+    row_checksum,
     shortage,
 )
 from fairlead_proto.ids import AgentId, FrameworkId, Role
@@ -81,8 +84,6 @@ class Registry:
         connection.execute("update epoch set number = max(number + 1, ?)", (unix_s,))
 
     def _frameworks(self) -> list[StoreFramework]:
-        query = "select id, name, role, principal, failover_timeout_ms from frameworks order by id"
-        rows = self._connection.execute(query)
         return [
             StoreFramework(
                 framework_id=FrameworkId(row[0]),
@@ -91,13 +92,10 @@ class Registry:
                 principal=row[3],
                 failover_timeout_ms=int(row[4]),
             )
-            for row in rows
+            for row in self._rows("frameworks")
         ]
 
     def _agents(self) -> list[StoreAgent]:
-        rows = self._connection.execute(
-            "select id, hostname, total, attributes, is_away from agents order by id"
-        )
         return [
             StoreAgent(
                 agent_id=AgentId(row[0]),
@@ -106,7 +104,7 @@ class Registry:
                 attributes=tuple(sorted(json.loads(row[3]).items())),
                 is_away=bool(row[4]),
             )
-            for row in rows
+            for row in self._rows("agents")
         ]
 
     def _read_vector(self, text: str) -> Vector:
@@ -115,22 +113,21 @@ class Registry:
         return self._kinds.vector({name: int(amounts[name]) for name in amounts if name in self._kinds.names})
 
     def _weights(self) -> list[tuple[Role, Weight]]:
-        rows = self._connection.execute("select role, weight, by_resource from weights order by role")
         names = self._kinds.names
         weights = []
-        for role, weight, text in rows:
+        for role, weight, text in self._rows("weights"):
             by_name = json.loads(text)
             places = {names.index(name): float(by_name[name]) for name in by_name if name in names}
             weights.append((Role(role), Weight(float(weight), places or None)))
         return weights
 
     def _policy(self) -> StorePolicy | None:
-        row = self._connection.execute(
-            "select policy, placement, when_head_does_not_fit, demand from policy"
-        ).fetchone()
-        if row is None:
-            return None
-        return StorePolicy(policy=row[0], placement=row[1], when_head_does_not_fit=row[2], demand=row[3])
+        for _, policy, placement, head, demand in self._rows("policy"):
+            return StorePolicy(policy=policy, placement=placement, when_head_does_not_fit=head, demand=demand)
+        return None
+
+    def _rows(self, table: str) -> list[list[Any]]:
+        return read_rows(self._files.path, self._connection, table)
 
     def write(self, actions: Sequence[Durable]) -> "Future[None]":
         """Make the actions durable, all or none, in the writer thread.
@@ -182,27 +179,29 @@ class Registry:
         return shortage(self._files.path.parent)
 
     def _write_one(self, connection: sqlite3.Connection, action: Durable) -> None:
+        def put(table: str, *row: str | float) -> None:
+            places = "?, " * len(row)
+            connection.execute(
+                f"insert or replace into {table} values ({places}?)",  # noqa: S608 - our own names
+                (*row, row_checksum(row)),
+            )
+
         match action:
             case StoreFramework():
-                connection.execute(
-                    "insert or replace into frameworks values (?, ?, ?, ?, ?)",
-                    (
-                        action.framework_id,
-                        action.name,
-                        action.role,
-                        action.principal,
-                        action.failover_timeout_ms,
-                    ),
+                put(
+                    "frameworks",
+                    action.framework_id,
+                    action.name,
+                    action.role,
+                    action.principal,
+                    action.failover_timeout_ms,
                 )
             case ForgetFramework():
                 connection.execute("delete from frameworks where id = ?", (action.framework_id,))
             case StoreAgent():
                 total = json.dumps(self._kinds.as_dict(action.total))
                 attributes = json.dumps(dict(action.attributes))
-                connection.execute(
-                    "insert or replace into agents values (?, ?, ?, ?, ?)",
-                    (action.agent_id, action.hostname, total, attributes, int(action.is_away)),
-                )
+                put("agents", action.agent_id, action.hostname, total, attributes, int(action.is_away))
             case ForgetAgent():
                 connection.execute("delete from agents where id = ?", (action.agent_id,))
             case StoreWeight():
@@ -210,14 +209,10 @@ class Registry:
                 by_resource = json.dumps(
                     {self._kinds.names[place]: weight for place, weight in places.items()}
                 )
-                connection.execute(
-                    "insert or replace into weights values (?, ?, ?)",
-                    (action.role, action.weight.default, by_resource),
-                )
+                put("weights", action.role, float(action.weight.default), by_resource)
             case StorePolicy():
-                connection.execute(
-                    "insert or replace into policy values (1, ?, ?, ?, ?)",
-                    (action.policy, action.placement, action.when_head_does_not_fit, action.demand),
+                put(
+                    "policy", 1, action.policy, action.placement, action.when_head_does_not_fit, action.demand
                 )
 
     def close(self) -> None:

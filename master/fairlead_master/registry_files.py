@@ -9,19 +9,20 @@ a missing file is a loss and not a beginning.
 
 import errno
 import fcntl
+import json
 import os
 import sqlite3
 import stat
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 APPLICATION_ID: Final = 0x46614C64
 """Marks the file as ours, so that somebody else's database is never taken for a registry."""
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 _SCHEMA: Final = """
 create table commits (number integer not null);
 insert into commits values (0);
@@ -29,22 +30,39 @@ create table epoch (number integer not null);
 insert into epoch values (0);
 create table frameworks (
     id text primary key, name text not null, role text not null, principal text not null,
-    failover_timeout_ms integer not null
+    failover_timeout_ms integer not null, checksum integer not null
 ) without rowid;
 create table agents (
     id text primary key, hostname text not null, total text not null, attributes text not null,
-    is_away integer not null
+    is_away integer not null, checksum integer not null
 ) without rowid;
-create table weights (role text primary key, weight real not null, by_resource text not null) without rowid;
+create table weights (
+    role text primary key, weight real not null, by_resource text not null, checksum integer not null
+) without rowid;
 create table policy (
     only integer primary key check (only = 1), policy text not null, placement text not null,
-    when_head_does_not_fit text not null, demand text not null default 'declared'
+    when_head_does_not_fit text not null, demand text not null default 'declared', checksum integer not null
 );
 """
 
+COLUMNS: Final = {
+    "frameworks": ("id", "name", "role", "principal", "failover_timeout_ms"),
+    "agents": ("id", "hostname", "total", "attributes", "is_away"),
+    "weights": ("role", "weight", "by_resource"),
+    "policy": ("only", "policy", "placement", "when_head_does_not_fit", "demand"),
+}
+"""Of each table whose rows have a checksum: what it is over, the key first. SQLite has none, and reads on what a disk gives
+back changed as long as it looks like a row."""
+
+# Names of tables and columns in these statements are ours, hence each S608.
 _FROM_VERSION: Final = {
     1: "alter table policy add column demand text not null default 'declared';",
     2: "create table commits (number integer not null); insert into commits values (0);",
+    3: "".join(
+        f"alter table {table} add column checksum integer not null default 0;"  # noqa: S608
+        f"update {table} set checksum = row_checksum({', '.join(columns)});"
+        for table, columns in COLUMNS.items()
+    ),
 }
 
 _DATABASE: Final = "registry.db"
@@ -260,9 +278,7 @@ def _check(path: Path, told: int | None, *, has_served: bool) -> None:
         if verdict != "ok":
             said = " ".join(str(verdict).split())
             raise RegistryError(f"{path}: expected a sound registry, found damage ({said}): {_RESTORE}")
-        (number,) = (
-            connection.execute("select number from commits").fetchone() if version == SCHEMA_VERSION else (0,)
-        )
+        (number,) = connection.execute("select number from commits").fetchone() if version >= 3 else (0,)
     if told is None and has_served:
         raise RegistryError(
             f"{path.with_name(_COMMIT)}: expected the number of the last commit, found no file, so nobody knows whether "
@@ -300,12 +316,42 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute(f"pragma wal_autocheckpoint = {LOG_PAGES}")
         (version,) = connection.execute("pragma user_version").fetchone()
         if version < SCHEMA_VERSION:
+            connection.create_function("row_checksum", -1, lambda *row: row_checksum(row))
             steps = "".join(_FROM_VERSION[older] for older in range(version, SCHEMA_VERSION))
             connection.executescript(f"begin; {steps} pragma user_version = {SCHEMA_VERSION}; commit;")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def row_checksum(row: Sequence[str | float]) -> int:
+    """The checksum of a row's columns."""
+    return zlib.crc32(json.dumps(row).encode())
+
+
+def read_rows(path: Path, connection: sqlite3.Connection, table: str) -> list[list[Any]]:
+    """The rows of a table in the order of their keys, each as its ``COLUMNS``.
+
+    Raises:
+        RegistryError: a row is not what was written.
+    """
+    columns = COLUMNS[table]
+    rows = []
+    try:
+        found = connection.execute(
+            f"select {', '.join(columns)}, checksum from {table} order by {columns[0]}"  # noqa: S608
+        )
+        for *row, checksum in found:
+            if row_checksum(row) != checksum:
+                raise RegistryError(
+                    f"{path}: table {table}, key {row[0]!r}: expected a row of checksum {checksum}, found one of "
+                    f"{row_checksum(row)}, so it is not what was written: {_RESTORE}"
+                )
+            rows.append(row)
+    except (sqlite3.Error, TypeError) as error:
+        raise RegistryError(f"{path}: table {table}: found damage: {error}: {_RESTORE}") from error
+    return rows
 
 
 def _commit_line(number: int) -> bytes:

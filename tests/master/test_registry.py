@@ -91,6 +91,10 @@ def test_a_registry_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path:
     open_registry(tmp_path / "made", KINDS).close()
     connection = sqlite3.connect(tmp_path / "made" / "registry.db")
     connection.executescript(
+        "alter table policy drop column checksum; alter table weights drop column checksum;"
+        "alter table agents drop column checksum; alter table frameworks drop column checksum;"
+        "insert into agents values ('a1-1', 'h1', '{\"cpus\": 4}', '{\"rack\": \"a\"}', 0);"
+        "insert into weights values ('eng', 2, '{}');"
         "alter table policy drop column demand; drop table commits; pragma user_version = 1;"
         "insert into policy values (1, 'fifo', 'pack', 'skip');"
     )
@@ -110,6 +114,8 @@ def test_a_registry_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path:
     assert loaded.policy == StorePolicy(
         policy="fifo", placement="pack", when_head_does_not_fit="skip", demand="declared"
     )
+    assert [agent.hostname for agent in again.remembered.agents] == ["h1"]
+    assert again.remembered.weights == ((Role("eng"), Weight(2.0, None)),)
     assert again.policy == StorePolicy(
         policy="drf", placement="align", when_head_does_not_fit="skip", demand="measured"
     )
@@ -171,6 +177,40 @@ def test_a_corrupt_page_is_refused_and_left_alone(tmp_path: Path) -> None:
         open_registry(tmp_path, KINDS)
 
     assert path.read_bytes() == bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ("update frameworks set role = 'eng/mk' where id = 'f1-2'", "table frameworks, key 'f1-2'"),
+        ("update frameworks set name = cast(x'ff' as text)", "table frameworks"),
+        ("update agents set total = replace(total, '4000', '4001')", "table agents, key 'a1-1'"),
+        ("update weights set weight = 3", "table weights, key 'eng'"),
+        ("update policy set policy = 'fifi'", "table policy, key 1"),
+        ("update policy set checksum = 'x'", "table policy, key 1"),
+    ],
+)
+def test_a_row_that_is_not_what_was_written_is_refused_and_named(
+    tmp_path: Path, change: str, where: str
+) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load(1)
+    policy = StorePolicy(policy="fifo", placement="pack", when_head_does_not_fit="skip", demand="measured")
+    weight = StoreWeight(role=Role("eng"), weight=Weight(2, None))
+    registry.write([a_framework(1), a_framework(2), an_agent(1), weight, policy]).result()
+    registry.close()
+    connection = sqlite3.connect(tmp_path / "registry.db")
+    connection.execute(change)
+    connection.commit()
+    connection.close()
+
+    registry = open_registry(tmp_path, KINDS)
+    with pytest.raises(RegistryError) as refused:
+        registry.load(1)
+    registry.close()
+
+    assert str(refused.value).startswith(f"{tmp_path / 'registry.db'}: {where}: ")
+    assert "restore a copy" in str(refused.value)
 
 
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
@@ -283,7 +323,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     connection.execute("pragma user_version = 99")
     connection.close()
 
-    with pytest.raises(RegistryError, match="expected schema version 1 to 3, got 99"):
+    with pytest.raises(RegistryError, match="expected schema version 1 to 4, got 99"):
         open_registry(tmp_path, KINDS)
 
 
