@@ -8,17 +8,19 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Reversible, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 
 from fairlead_master import views
 from fairlead_master.allocation.api import Decision
 from fairlead_master.core import events
+from fairlead_master.core.state import Master
 from fairlead_master.runner import Runner
 from fairlead_proto.ids import AgentId, TaskKey
+from fairlead_proto.task_state import TaskState
 from fairlead_telemetry import payloads
 from fairlead_telemetry.broker import BrokerOptions
 from fairlead_telemetry.link import BrokerLink, Fields, Incoming, Presence
@@ -26,11 +28,21 @@ from fairlead_telemetry.topics import Topics, agent_of
 
 log = structlog.get_logger()
 
+Entry = TypeVar("Entry")
+
 GATHER_S: Final = 0.1
-"""Changes of this long share a message. It is what a monitor lags behind at most while the broker keeps up."""
+"""Changes of this long share a message."""
 
 ROWS_PER_MESSAGE_MAX: Final = 500
 """Changes or decisions in one message: some 70 KiB, and a millisecond of the loop."""
+
+ROWS_PER_SECOND_MAX: Final = 3_000
+"""Of a topic, in the long run. A row costs the master some 3 us with its part of a message, and so telemetry a hundredth of a core or two,
+where a cluster of short tasks has ten thousand changes a second, which no monitor reads. A thousand tasks of three
+changes each start and end within this every second: ten thousand cores with tasks of ten seconds."""
+
+BEHIND_MAX: Final = 20_000
+"""Changes that wait to be published, so that an array of some thousand tasks passes whole; beyond it the oldest are dropped."""
 
 SHARES_INTERVAL_S: Final = 1.0
 SHARES_COST_SHARE_MAX: Final = 0.02
@@ -38,6 +50,10 @@ SHARES_COST_SHARE_MAX: Final = 0.02
 
 WILL_BYTES_MAX: Final = 65_536
 """A status of an agent is smaller. Whatever else comes under its topic is not read."""
+
+
+_STATES: Final = {state.value: state for state in TaskState}
+"""By their words: to look one up costs a tenth of asking a state for its word."""
 
 
 class MasterTelemetry:
@@ -80,7 +96,7 @@ class MasterTelemetry:
             part.add_done_callback(_tell_failure)
 
     async def stop(self) -> None:
-        """Publish what is left and that the master ends, for a bounded time."""
+        """Send what waits and that the master ends, for a bounded time."""
         if self._watcher is not None:
             self._runner.remove_watcher(self._watcher)
         for part in self._parts:
@@ -99,62 +115,48 @@ class MasterTelemetry:
     # --- out -----------------------------------------------------------------------------------------------------
 
     async def _follow(self) -> None:
+        pause_s = GATHER_S
         while True:
             await self._changed.wait()
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(pause_s)
             self._changed.clear()
-            await self._publish_changes()
-            await self._publish_decisions()
+            rows = max(self._publish_changes(), self._publish_decisions())
+            pause_s = max(GATHER_S, rows / ROWS_PER_SECOND_MAX)
 
-    async def _publish_changes(self) -> None:
+    def _publish_changes(self) -> int:
+        """Publish the oldest changes that were not yet; how many."""
         master = self._master
-        count = master.version - self._version
-        self._version = master.version
-        if count > len(master.changes):
-            self.link.skip(self._topics.tasks)
-        # Counted from the new end: to skip the tens of thousands before would cost more than to read these.
-        recent = list(islice(reversed(master.changes), count))
-        recent.reverse()
-        changes = [(key, what) for kind, key, what in recent if kind == "task" and isinstance(key, tuple)]
-        for start in range(0, len(changes), ROWS_PER_MESSAGE_MAX):
-            rows = [self._change(key, state) for key, state in changes[start : start + ROWS_PER_MESSAGE_MAX]]
+        behind = master.version - self._version
+        if behind > (kept := min(len(master.changes), BEHIND_MAX)):
+            self.link.skip(self._topics.tasks, messages=-(-(behind - kept) // ROWS_PER_MESSAGE_MAX))
+            behind = kept
+        recent = _oldest(master.changes, behind)
+        self._mark(behind - len(recent))
+        self._version = master.version - (behind - len(recent))
+        rows = _changes(master, [(key, what) for kind, key, what in recent if kind == "task"])
+        if rows:
             self._publish(self._topics.tasks, "changes", rows, qos=1)
-            await asyncio.sleep(0)
+        return len(rows)
 
-    def _change(self, key: TaskKey, state: str) -> dict[str, Any]:
-        task = self._master.find_task(key)
-        if task is None:
-            return {
-                "framework_id": key[0],
-                "task_id": key[1],
-                "state": state,
-                "agent_id": None,
-                "reason": None,
-            }
-        # Of a task that has moved on since, the reason is the later state's.
-        is_now = task.state.value == state
-        return {
-            "framework_id": key[0],
-            "task_id": key[1],
-            "state": state,
-            "agent_id": task.agent_id,
-            "reason": task.reason.value if is_now else None,
-            "exit_code": task.exit_code if is_now else None,
-        }
-
-    async def _publish_decisions(self) -> None:
+    def _publish_decisions(self) -> int:
+        """The same of decisions."""
         newest = self._newest_decision()
         decisions = self._master.allocator.decisions
-        count = newest - self._decision
-        self._decision = newest
-        if count > len(decisions):
-            self.link.skip(self._topics.decisions)
-        recent = list(islice(reversed(decisions), count))
-        recent.reverse()
-        for start in range(0, len(recent), ROWS_PER_MESSAGE_MAX):
-            rows = [_decision(decision) for decision in recent[start : start + ROWS_PER_MESSAGE_MAX]]
-            self._publish(self._topics.decisions, "decisions", rows, qos=0)
-            await asyncio.sleep(0)
+        behind = newest - self._decision
+        if behind > (kept := len(decisions)):
+            self.link.skip(self._topics.decisions, messages=-(-(behind - kept) // ROWS_PER_MESSAGE_MAX))
+            behind = kept
+        recent = _oldest(decisions, behind)
+        self._mark(behind - len(recent))
+        self._decision = newest - (behind - len(recent))
+        if recent:
+            self._publish(self._topics.decisions, "decisions", [_decision(one) for one in recent], qos=0)
+        return len(recent)
+
+    def _mark(self, left: int) -> None:
+        """What is left is for the next round, also if nothing changes until then."""
+        if left:
+            self._changed.set()
 
     def _newest_decision(self) -> int:
         newest = next(reversed(self._master.allocator.decisions), None)
@@ -201,6 +203,42 @@ def _tell_failure(part: asyncio.Task[None]) -> None:
     """A bug here costs messages, and somebody must hear of it; the master goes on."""
     if not part.cancelled() and (error := part.exception()) is not None:
         log.error("telemetry.failed", part=part.get_name(), error=repr(error), exc_info=error)
+
+
+def _oldest(log: Reversible[Entry], behind: int) -> list[Entry]:
+    """Of the last ``behind`` entries the oldest that fit into a message.
+
+    Counted from the new end: to skip the tens of thousands before would cost more than to read these.
+    """
+    entries = list(islice(reversed(log), max(0, behind - ROWS_PER_MESSAGE_MAX), behind))
+    entries.reverse()
+    return entries
+
+
+def _changes(master: Master, changes: list[tuple[str | TaskKey, str]]) -> list[dict[str, Any]]:
+    """Rows of changes of tasks: one loop without calls, because every change of every task goes through it."""
+    frameworks, finished = master.frameworks, master.finished
+    rows = []
+    for key, state in changes:
+        assert isinstance(key, tuple), "a task is noted by its key"
+        framework_id, task_id = key
+        framework = frameworks.get(framework_id)
+        task = framework.tasks.get(task_id) if framework is not None else None
+        if task is None:
+            task = finished.get(key)
+        # Of a task that has moved on since, the reason is the later state's.
+        now = task if task is not None and task.state is _STATES[state] else None
+        rows.append(
+            {
+                "framework_id": framework_id,
+                "task_id": task_id,
+                "state": state,
+                "agent_id": task.agent_id if task is not None else None,
+                "reason": now.reason.value if now is not None else None,
+                "exit_code": now.exit_code if now is not None else None,
+            }
+        )
+    return rows
 
 
 def _decision(decision: Decision) -> dict[str, Any]:

@@ -158,10 +158,10 @@ class BrokerLink:
         self._unsent[topic] = None
         self._wake.set()
 
-    def skip(self, topic: str) -> None:
-        """Count one message as dropped before it was made: its number will be missing."""
-        self._sequences[topic] = self._sequences.get(topic, 0) + 1
-        self.counters.dropped += 1
+    def skip(self, topic: str, *, messages: int) -> None:
+        """Count messages as dropped before they were made: their numbers will be missing."""
+        self._sequences[topic] = self._sequences.get(topic, 0) + messages
+        self.counters.dropped += messages
 
     def _encode(self, topic: str, fields: Mapping[str, Any]) -> bytes:
         sequence = self._sequences[topic] = self._sequences.get(topic, 0) + 1
