@@ -6,10 +6,17 @@ Needs a Mosquitto on the machine, which it starts itself on loopback, and the ex
 - `master`: 100 agents with 50 running tasks each, two changes a second each: what following and publishing them costs.
 - `scrape`: CPU time of a scrape of a master with 500 agents and 20,000 tasks, and how long it holds the loop.
 - `control-path`: the master's CPU time for a task with and without a broker, in alternating pairs (`--pairs`).
+
+A pair of `control-path` is measured in one life of one master, whose telemetry is switched on and off: windows of two
+seconds in the order with, without, without, with, until each setting had `--seconds`; the next pair begins without. Two masters
+started after one another differ by a quarter on a shared machine, more than what is measured: in how their
+memory came to lie, in who else was at work, in how the frameworks' arrays fell into step. Windows so near to each other share all
+of that. The master counts changes of tasks and its CPU time itself, in its loop, so both belong to one instant.
 """
 
 import argparse
 import asyncio
+import json
 import math
 import platform
 import random
@@ -21,8 +28,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import structlog
 from prometheus_client import generate_latest
@@ -30,7 +38,13 @@ from prometheus_client import generate_latest
 from fairlead_agent.core.actions import SendHeartbeat
 from fairlead_agent.core.state import AgentSettings, AgentState, LiveTask
 from fairlead_agent.telemetry import AgentTelemetry
-from fairlead_bench.control_path import ControlPathOptions, measure
+from fairlead_bench.children import Child
+from fairlead_bench.control_path import (
+    ANSWER_TIMEOUT_S,
+    ControlPathOptions,
+    start_generators,
+    start_master,
+)
 from fairlead_master.core import events
 from fairlead_master.core.actions import StoreAgent, StoreFramework
 from fairlead_master.core.machine import Machine, Remembered
@@ -48,6 +62,15 @@ KINDS = ResourceKinds()
 UNIT: Vector = (1000, 2**30, 0, 0)
 T_975 = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 14: 2.14, 19: 2.09}
 """Student's t for 95 % intervals, by degrees of freedom."""
+
+WINDOW_S = 2.0
+"""Long beside the part of a second in which telemetry gathers, short beside the minutes in which other work comes and goes."""
+
+CHANGES_PER_TASK = 3
+"""Launched, RUNNING, FINISHED. Ends alone would not measure a window's work: arrays start and end in waves."""
+
+SETTLE_S = 0.3
+"""After a switch: until telemetry gathers and sends as it will go on."""
 
 
 @contextmanager
@@ -208,18 +231,20 @@ async def scrape(options: argparse.Namespace) -> None:
 async def control_path(options: argparse.Namespace) -> None:
     """The master's CPU for a task with over without a broker, pair by pair."""
     ratios, with_us, without_us = [], [], []
-    with mosquitto() as port:
+    # As many tasks in flight as with 200 agents; those would still be registering when the first windows begin.
+    load = ControlPathOptions(agents=40, cpus_per_agent=320, is_steady=options.steady)
+    with ExitStack() as stack:
+        port = stack.enter_context(mosquitto())
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        master, address = start_master(stack, directory, mqtt=f"mqtt://127.0.0.1:{port}")
+        start_generators(stack, load, address)
+        await asyncio.sleep(load.warm_s)
         for number in range(options.pairs):
-            pair = {}
-            for mqtt in ("", f"mqtt://127.0.0.1:{port}") if number % 2 else (f"mqtt://127.0.0.1:{port}", ""):
-                result = measure(
-                    ControlPathOptions(measure_s=options.seconds, mqtt=mqtt, is_steady=options.steady)
-                )
-                pair[bool(mqtt)] = result.master_cpu_s / result.tasks * 1e6
-            ratios.append(math.log(pair[True] / pair[False]))
-            with_us.append(pair[True])
-            without_us.append(pair[False])
-            print(f"pair {number + 1}: {pair[True]:.1f} us with, {pair[False]:.1f} without", file=sys.stderr)
+            with_one, without_one = await pair(master, options.seconds, with_first=number % 2 == 0)
+            ratios.append(math.log(with_one / without_one))
+            with_us.append(with_one)
+            without_us.append(without_one)
+            print(f"pair {number + 1}: {with_one:.1f} us with, {without_one:.1f} without", file=sys.stderr)
     mean = statistics.fmean(ratios)
     half = T_975[len(ratios) - 1] * statistics.stdev(ratios) / math.sqrt(len(ratios))
     row(
@@ -228,6 +253,33 @@ async def control_path(options: argparse.Namespace) -> None:
         f"ratio {math.exp(mean):.3f} ({math.exp(mean - half):.3f} to {math.exp(mean + half):.3f})",
         "upper bound < 1.05",
     )
+
+
+async def pair(master: Child, seconds: float, *, with_first: bool) -> tuple[float, float]:
+    """Microseconds of the master's CPU a task with telemetry and without, each measured for ``seconds``."""
+    changes, cpu_s = {"with": 0, "without": 0}, {"with": 0.0, "without": 0.0}
+    for _ in range(max(1, round(seconds / WINDOW_S / 2))):
+        for order in (
+            ("with", "without", "without", "with") if with_first else ("without", "with", "with", "without")
+        ):
+            ask(master, order)
+            await asyncio.sleep(SETTLE_S)
+            before = ask(master, "look")
+            await asyncio.sleep(WINDOW_S)
+            after = ask(master, "look")
+            changes[order] += sum(after[kind] - before[kind] for kind in ("launches", "moves"))
+            cpu_s[order] += after["cpu_s"] - before["cpu_s"]
+    with_us, without_us = (
+        cpu_s[order] / changes[order] * CHANGES_PER_TASK * 1e6 for order in ("with", "without")
+    )
+    return with_us, without_us
+
+
+def ask(master: Child, order: str) -> dict[str, Any]:
+    """Give the master an order; what it has done so far."""
+    master.say(order)
+    done: dict[str, Any] = json.loads(master.answer(ANSWER_TIMEOUT_S))
+    return done
 
 
 def row(*words: str) -> None:

@@ -49,8 +49,6 @@ class ControlPathOptions:
     """Go on until so many tasks have finished: for the memory of a long run."""
     measure_max_s: float = 900.0
     """Whatever ``tasks_min`` says, measure no longer."""
-    mqtt: str = ""
-    """Broker to which the master sends telemetry; empty: none."""
     profile: Path | None = None
     """Gets a sampled profile of the master."""
 
@@ -82,8 +80,8 @@ def measure(options: ControlPathOptions) -> ControlPathResult:
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-bench-")))
-        master, address = start_master(stack, directory, options.profile, options.mqtt)
-        generators = [_start_generator(stack, load) for load in _split(options, address)]
+        master, address = start_master(stack, directory, options.profile)
+        generators = start_generators(stack, options, address)
         time.sleep(options.warm_s)
         before, before_cpu_s, began = _ask(generators), cpu_seconds(master.pid), time.monotonic()
         memory = [(before.finished, pss_bytes(master.pid))]
@@ -118,7 +116,10 @@ def _goes_on(options: ControlPathOptions, measured_s: float, finished: int) -> b
 def start_master(
     stack: ExitStack, directory: Path, profile: Path | None = None, mqtt: str = ""
 ) -> tuple[Child, str]:
-    """A master process with a registry in ``directory``, ended with the stack; and its address."""
+    """A master process with a registry in ``directory``, ended with the stack; and its address.
+
+    With ``mqtt`` it takes orders to send telemetry there and to stop (``master_process``).
+    """
     ready = directory / "master.ready"
     words = ["--ready-file", str(ready), "--state", str(directory / "state")]
     if profile is not None:
@@ -129,10 +130,13 @@ def start_master(
     return master, master.wait_for_line(ready)
 
 
-def _start_generator(stack: ExitStack, load: Load) -> Child:
-    generator = Child(stack, "fairlead_bench.load_generator")
-    generator.say(load.to_json())
-    return generator
+def start_generators(stack: ExitStack, options: ControlPathOptions, address: str) -> list[Child]:
+    """The processes that play agents and frameworks; their load begins at once and ends with the stack."""
+    generators = []
+    for load in _split(options, address):
+        generators.append(Child(stack, "fairlead_bench.load_generator"))
+        generators[-1].say(load.to_json())
+    return generators
 
 
 def _ask(generators: list[Child], order: str = "snapshot") -> Snapshot:

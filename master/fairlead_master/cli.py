@@ -29,7 +29,7 @@ EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 
-_GC_THRESHOLD: Final = 50_000
+GC_THRESHOLD: Final = 50_000
 """Objects made before the collector looks at the young ones. Tasks and messages die by reference count; the default of
 700 walks the live books hundreds of times a second for nothing."""
 
@@ -174,7 +174,7 @@ async def _run(settings: ServerSettings, ready_file: Path | None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     master = await MasterServer.start(settings)
-    gc.set_threshold(_GC_THRESHOLD)
+    gc.set_threshold(GC_THRESHOLD)
     address = f"{settings.listen.rpartition(':')[0]}:{master.port}"
     if ready_file is not None:
         ready_file.write_text(address + "\n")
