@@ -142,3 +142,10 @@ async def monitoring(options: BrokerOptions, *filters: str) -> AsyncIterator[Mon
         yield monitor
     finally:
         await monitor.link.stop()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Wait for what has no event, such as a counter."""
+    async with asyncio.timeout(WAIT_S):
+        while not is_so():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.01)

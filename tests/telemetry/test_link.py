@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable
+import time
 
 import pytest
 import structlog
@@ -12,7 +12,7 @@ import structlog
 from fairlead_telemetry import link as link_module
 from fairlead_telemetry.broker import BrokerOptions
 from fairlead_telemetry.link import BrokerLink, Presence
-from tests.telemetry.mosquitto import WAIT_S, Mosquitto, monitoring, needs_mosquitto, sequences
+from tests.telemetry.mosquitto import Mosquitto, monitoring, needs_mosquitto, sequences, until
 
 pytestmark = [pytest.mark.shell, needs_mosquitto]
 
@@ -28,12 +28,6 @@ PRESENCE = Presence(
 
 def a_link(options: BrokerOptions) -> BrokerLink:
     return BrokerLink(options, PRESENCE, random=lambda: 0.5, log=structlog.get_logger())
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not is_so():  # noqa: ASYNC110 - counters have no event
-            await asyncio.sleep(0.01)
 
 
 PUBLISHER = """
@@ -155,4 +149,37 @@ async def test_refused_credentials_are_named_and_tried_again(mosquitto: Mosquitt
     mosquitto.set_password("fairlead", "old")
     mosquitto.signal(signal.SIGHUP)
     await until(lambda: link.counters.is_connected and link.counters.published >= 3)
+    await link.stop()
+
+
+async def test_a_connection_that_lasted_makes_the_next_pause_short_again(
+    mosquitto: Mosquitto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A broker that takes every connection and ends it at once is left alone for longer and longer; one that held a
+    # connection for a while is tried again at once.
+    monkeypatch.setattr(link_module, "STABLE_S", 0.5)
+    monkeypatch.setattr(link_module, "PAUSE_FIRST_S", 0.1)
+    monkeypatch.setattr(link_module, "PAUSE_MAX_S", 1_000.0)
+    mosquitto.start()
+    link = a_link(mosquitto.options())
+    pauses: list[float] = []
+
+    def note_pause() -> float:
+        pauses.append(time.monotonic())
+        return 0.0
+
+    monkeypatch.setattr(link, "_random", note_pause)
+    link.start()
+    await until(lambda: link.counters.is_connected)
+    await asyncio.sleep(0.6)
+    mosquitto.kill()
+    await until(lambda: len(pauses) == 4)
+    mosquitto.start()
+    await until(lambda: link.counters.is_connected)
+    await asyncio.sleep(0.6)
+
+    mosquitto.kill()
+
+    await until(lambda: len(pauses) == 6)
+    assert pauses[5] - pauses[4] < pauses[3] - pauses[2]
     await link.stop()
