@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 KEEP_ALIVE_MS: Final = 10_000
-"""The broker announces a host that vanished after one and a half times this. Below some seconds a busy network looks dead."""
+"""The broker announces a host that vanished after one and a half times this, and what its clock lacks: Mosquitto looks every
+5 s. Below some seconds a busy network looks dead."""
 
 _KEEP_ALIVE_S_MAX: Final = 65_535
 """MQTT has 16 bits for it."""
