@@ -13,11 +13,12 @@ PROTOS := $(wildcard proto/fairlead_proto/v1/*.proto)
 # Two processes: the suite is bound by CPU, and more of them than cores only makes each test slower.
 TEST_PROCESSES ?= 2
 PYTEST_ARGS ?=
+GOLDENS_ARGS ?=
 
 # No grpc code of ours forks; grpc's fork handlers only add a lock that a fork elsewhere could wait on for ever.
 export GRPC_ENABLE_FORK_SUPPORT := 0
 
-.PHONY: help setup demo test check checks format lint types contracts tidy protos protos-venv lock bench clean
+.PHONY: help setup demo test goldens goldens-update check checks format lint types contracts tidy protos protos-venv lock bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -38,6 +39,12 @@ demo: setup ## run the demonstration on a local cluster (ends by itself)
 
 test: setup protos-venv ## run the whole test suite
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
+
+goldens: setup ## hold every command's output to what was kept (GOLDENS_ARGS=simulate for a part)
+	@$(BIN)/python -m tests.goldens $(GOLDENS_ARGS)
+
+goldens-update: setup ## keep the outputs as they are now; see CONTRIBUTING.md
+	@$(BIN)/python -m tests.goldens --update $(GOLDENS_ARGS)
 
 check: checks test ## run what CI runs
 
