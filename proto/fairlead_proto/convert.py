@@ -26,7 +26,7 @@ from fairlead_proto.fields import (
     refusal,
 )
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
-from fairlead_proto.patterns import fault_in
+from fairlead_proto.patterns import fault_in, steps
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import (
@@ -355,6 +355,7 @@ def read_classes(
         if demand.class_id in seen:
             raise refusal(field, "each class id once", demand.class_id)
         seen.add(demand.class_id)
+    _check_pattern_steps(field, classes)
     return classes
 
 
@@ -371,6 +372,19 @@ def _check_pattern_count(field: str, messages: Sequence[framework_pb2.DemandClas
         raise refusal(
             f"{field}.constraints", f"at most {limits.PATTERNS_MAX} different patterns", len(patterns)
         )
+
+
+def _check_pattern_steps(field: str, classes: Sequence[DemandClass]) -> None:
+    found = {
+        constraint.values[0]
+        for demand in classes
+        for constraint in demand.constraints
+        if constraint.operator is Operator.MATCHES
+    }
+    count = sum(map(steps, found))
+    if count > limits.PATTERN_STEPS_MAX:
+        expected = f"patterns of at most {limits.PATTERN_STEPS_MAX} steps together"
+        raise refusal(f"{field}.constraints", expected, count)
 
 
 def _read_class(field: str, message: framework_pb2.DemandClass, kinds: ResourceKinds) -> DemandClass:

@@ -34,8 +34,12 @@ PATTERN_LENGTH_MAX: Final = 256
 """Of a regular expression in a constraint: it runs on the master."""
 
 PATTERNS_MAX: Final = 32
-"""Different regular expressions in one demand. Each is matched with every agent once, within the event that brings it:
-an ordinary one costs some microseconds, the worst that ``patterns`` lets pass some two milliseconds."""
+"""Different regular expressions in one demand. An agent is matched with all of a class in one piece: an ordinary one costs some
+microseconds."""
+
+PATTERN_STEPS_MAX: Final = 2_000
+"""Steps that all of them have together, each of which a byte of an attribute may cost 8 ns: at worst 4 ms for 256 letters. A
+usual pattern has 25."""
 
 ATTRIBUTES_MAX: Final = 100
 TASKS_PER_ACCEPT_MAX: Final = 1_000

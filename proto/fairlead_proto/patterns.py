@@ -39,6 +39,12 @@ def fault_in(pattern: str) -> str:
     return ""
 
 
+def steps(pattern: str) -> int:
+    """Steps that RE2 makes of a pattern that has no fault, each of which a byte of a value may cost once."""
+    size: int = _compiled(pattern).programsize
+    return size
+
+
 @lru_cache(maxsize=VERDICTS_KEPT)
 def matches(pattern: str, value: str) -> bool:
     """Whether the whole value matches a pattern that has no fault."""

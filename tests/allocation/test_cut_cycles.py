@@ -1,5 +1,6 @@
 """A cycle that is cut short is carried on by the next: together they serve what one would have, in the same order."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -20,6 +21,7 @@ TOTALS: list[Vector] = [(8000, 8, 0, 0), (16_000, 4, 0, 0), (4000, 16, 0, 1000)]
 UNITS: list[Vector] = [(1000, 1, 0, 0), (1000, 4, 0, 0), (3000, 1, 0, 0), (6000, 3, 0, 0), (0, 1, 0, 1000)]
 ROLES = ["r1", "r2", "r1/a", "r1/b", "r1/a/x"]
 RACK_A = (Constraint("rack", Operator.EQUALS, ("a",)),)
+NAMED = (Constraint("name", Operator.MATCHES, ("a[0-9]*[02468]",)), *RACK_A)
 HOST, ONE = cpus_and_mem(4, 4), cpus_and_mem(1, 1)
 NEVER_MS = 10**9
 Step = tuple[FrameworkId, ClassId, AgentId]
@@ -56,7 +58,7 @@ class Both:
         total, rack = self.random.choice(TOTALS), self.random.choice("ab")
         self.agents.append(agent_id)
         for allocator in self.each:
-            add_agent(allocator, agent_id, total, {"rack": rack})
+            add_agent(allocator, agent_id, total, {"rack": rack, "name": agent_id})
 
     def add_framework(self) -> None:
         framework_id = FrameworkId(f"f{len(self.frameworks)}")
@@ -72,7 +74,7 @@ class Both:
                 class_id=ClassId(name),
                 unit=self.random.choice(UNITS),
                 units=self.random.randint(0, 12),
-                constraints=self.random.choice([(), (), RACK_A]),
+                constraints=self.random.choice([(), RACK_A, NAMED]),
             )
             for name in "xyz"[: self.random.randint(1, 3)]
         ]
@@ -143,6 +145,51 @@ def test_a_cycle_ends_at_its_looks_and_at_the_agents_it_examined() -> None:
     assert by_looks.counters.looks == 7
     assert by_looks.is_cut_short
     assert 7 <= by_agents.counters.agents_examined <= 7 + 2
+
+
+def cycles_of(allocator: Allocator) -> Iterator[int]:
+    """How many agents each cycle examines, until all is served that can be."""
+    while allocator.needs_cycle:
+        before = allocator.counters.agents_examined
+        allocator.cycle(0)
+        yield allocator.counters.agents_examined - before
+        allocator.check()
+
+
+def named(pattern: str) -> Constraint:
+    return Constraint("name", Operator.MATCHES, (pattern,))
+
+
+def test_a_cycle_ends_while_agents_are_matched_and_the_next_carries_on() -> None:
+    allocator = an_allocator()
+    allocator.settings = replace(allocator.settings, agents_examined_per_cycle_max=1_000)
+    for number in range(300):
+        add_agent(allocator, f"a{number}", HOST, {"name": f"host-{number}"})
+    add_framework(allocator, "f", ONE, 1, constraints=(named("host-.*"), named("host-299")))
+
+    examined = list(cycles_of(allocator))
+
+    assert [agent_id for _, _, agent_id in allocator.last_steps()] == ["a299"]
+    assert len(examined) > 20
+    # The log is read so many entries at a time, and the last agent is matched before it is known that it was enough.
+    assert max(examined) < 1_000 + 64 + 200
+
+
+def test_an_agent_that_joins_is_matched_with_those_who_wait_in_parts() -> None:
+    allocator = an_allocator()
+    allocator.settings = replace(allocator.settings, agents_examined_per_cycle_max=1_000)
+    for number in range(200):
+        add_framework(allocator, f"f{number}", ONE, 1, constraints=(named(f"host-{number}"),))
+    add_agent(allocator, "first", HOST, {"name": "other"})
+    list(cycles_of(allocator))
+
+    add_agent(allocator, "second", HOST, {"name": "host-77"})
+    examined = list(cycles_of(allocator))
+
+    assert allocator.pending(FrameworkId("f77")) == {"tasks": 0}
+    assert len(examined) > 5
+    # All who wait are compared with the agent by what they need, which is one look each.
+    assert max(examined) < 200 + 1_000 + 200
 
 
 def test_who_arrives_while_a_cycle_is_cut_short_is_served_by_the_next() -> None:

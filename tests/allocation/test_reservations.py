@@ -7,8 +7,11 @@ import pytest
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import Grant
+from fairlead_master.allocation.feasibility import ASKED_MAX
 from fairlead_proto.ids import AgentId, FrameworkId
+from fairlead_proto.patterns import matches
 from fairlead_proto.resources import Vector
+from fairlead_proto.tasks import Constraint, Operator
 from tests.allocation.builders import (
     add_agent,
     add_framework,
@@ -462,3 +465,19 @@ def test_who_is_level_does_not_pass_over_who_came_later() -> None:
     assert [grant.framework_id for grant in grants] == ["large", "level"]
     assert grants[1].key_before == grants[0].key_after
     assert allocator.next_deadline_ms() == 200 + 1_000
+
+
+def test_one_look_asks_so_many_agents_however_many_classes_nobody_could_hold() -> None:
+    allocator = an_allocator(reservation_after_ms=1_000)
+    small = add_framework(allocator, "small")
+    for number in range(400):
+        host = add_agent(allocator, f"h{number}", LARGE, {"name": f"h{number}"})
+        allocator.charge(small, host, SMALL)
+    for number in range(20):
+        nowhere = Constraint("name", Operator.MATCHES, (f"host{number}",))
+        add_framework(allocator, f"f{number:02d}", LARGE, 1, constraints=(nowhere,))
+    matches.cache_clear()
+
+    allocator.cycle(0)
+
+    assert 0 < matches.cache_info().misses < ASKED_MAX // 50

@@ -234,6 +234,14 @@ def test_too_many_different_patterns_are_refused_before_one_is_compiled(
     assert not asked
 
 
+def test_patterns_of_a_demand_that_have_too_many_steps_together_are_refused() -> None:
+    large = [a_class(class_id=f"c{n}", constraints=[a_constraint("rack", MATCHES, f"{n}.{{1,63}}")]) for n in range(4)]  # fmt: skip
+
+    convert.read_classes("classes", large[:3], KINDS)
+    with pytest.raises(InvalidFieldError, match=r"classes\.constraints: expected patterns of at most 2000 steps together, got 2"):  # fmt: skip
+        convert.read_classes("classes", large, KINDS)
+
+
 def test_too_many_classes_are_refused() -> None:
     with pytest.raises(InvalidFieldError, match="classes: expected at most 1000 classes, got 1001"):
         convert.read_classes("classes", [a_class()] * (limits.CLASSES_MAX + 1), KINDS)

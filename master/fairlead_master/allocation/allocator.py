@@ -300,6 +300,7 @@ class Allocator:
             return []
         self.counters.cycles += 1
         self._bounds = Bounds(self.counters, self.settings)
+        self._search.match_until(self._bounds.examined_max)
         self._sync_capacity()
         self._reservations.now_ms = now_ms
         self._serve_and_look()
@@ -359,9 +360,14 @@ class Allocator:
         by_index = self._by_index
         return [(step[0].framework_id, step[1].class_id, by_index[step[2]].agent_id) for step in self._steps]
 
-    def feasibility(self, unit: Vector, constraints: tuple[Constraint, ...]) -> Infeasibility | None:
-        """Why the unit could never run on the agents registered now, active or not; None if it could, or if there are none."""
-        return find_infeasibility(self._agents.values(), unit, constraints, self.counters)
+    def feasibility(
+        self, unit: Vector, constraints: tuple[Constraint, ...], asked_max: int | None = None
+    ) -> Infeasibility | None:
+        """Why the unit could never run on the agents registered now, active or not; None if it could, or if there are none.
+
+        None as well if ``counters.agents_asked`` came to ``asked_max`` before that was known.
+        """
+        return find_infeasibility(self._agents.values(), unit, constraints, self.counters, asked_max)
 
     def diagnose(self, framework_id: FrameworkId, class_id: ClassId) -> Diagnosis:
         """Why the class waits: one dominant reason, its numbers, and what would help."""

@@ -318,9 +318,9 @@ class Counters:
     looks: int = 0
     """Times a cycle found out who is next, and whether a unit fits: a unit granted, a shape parked, a framework put to sleep."""
     agents_examined: int = 0
-    """Checks of one agent against one class."""
+    """Checks of one agent against one class: looks at one column of it, and what it takes at most to match it with constraints."""
     agents_asked: int = 0
-    """The same before there is a demand, to find out whether any agent could ever hold a unit; each constraint counts as one."""
+    """The same before there is a demand, to find out whether any agent could ever hold a unit."""
 
 
 @dataclass(frozen=True, slots=True)

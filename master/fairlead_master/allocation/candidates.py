@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify
 from typing import Final
 
-from fairlead_master.allocation.agents import HIDDEN, Agent, Fit
+from fairlead_master.allocation.agents import CONSTRAINT_EFFORT, HIDDEN, Agent, Fit
 from fairlead_master.allocation.api import Counters
 from fairlead_master.allocation.placement import Rule
 from fairlead_master.allocation.shape import Shape
@@ -21,6 +21,9 @@ _READ_CHUNK: Final = 64
 
 _READ_CHUNK_MAX: Final = 1_024
 """Chunks are doubled up to this while little is found, so that a full cluster is not read in many small pieces."""
+
+CUT_SHORT: Final = -2
+"""In place of an index: the cycle has looked at enough agents before it found one."""
 
 _RANGES_MAX: Final = 8
 """Unread ranges of a shape before they are made one again."""
@@ -55,6 +58,8 @@ class Candidates:
         self._counters = counters
         self._window = window
         self._agents: list[Agent | None] = []
+        self.examined_max = 2**63
+        """How far the counter of agents examined may go before matching stops."""
         self._logged_at: list[int] = []
         """Of each index, where in the log it stands last; -1 for an agent that left."""
         self.smallest: Vector = ()
@@ -196,23 +201,62 @@ class Candidates:
         shape.factors = tuple([(place, factors.get(place, 0.0)) for place in places])
         shape.scale = self.sizes.epoch
 
-    def refill(self, shape: Shape) -> None:
-        """Fill the window up to its size from what the shape has not read, as far as that goes."""
+    def refill(self, shape: Shape) -> bool:
+        """Fill the window up to its size from what the shape has not read, as far as that goes.
+
+        False if matching stopped before: the window is as it was then, and another call carries on.
+        """
         if shape.scale != self.sizes.epoch:
             self.rescore(shape, shape.stamp)
         room = self._window - len(shape.window)
-        if shape.spare or shape.unread or len(self.log) - shape.noted_to > room:
+        if shape.is_choosy:
+            matched = self._match_for(shape, room)
+            if matched is None:
+                return False
+            fresh = matched
+        elif shape.spare or shape.unread or len(self.log) - shape.noted_to > room:
             fresh = self._read_for(shape, room)
         elif shape.noted_to < len(self.log):
             # There is room for all that is new, which is how it is on a full cluster, so no order matters.
             start, shape.noted_to = shape.noted_to, len(self.log)
-            fresh = dict.fromkeys([index for index in self._hits(shape, start) if index not in shape.members])
+            hits = self.fitting(shape, self.log[start:])
+            fresh = dict.fromkeys([index for index in hits if index not in shape.members])
         else:
-            return
+            return True
         if fresh:
             shape.window += self._scored(shape, list(fresh))
             shape.members.update(fresh)
             heapify(shape.window)
+        return True
+
+    def _match_for(self, shape: Shape, room: int) -> dict[int, None] | None:
+        """So many agents that fit, may have a unit and are not in the window, or all that are left to be read.
+
+        None if matching stopped before. What was found by then is kept as spare, and the rest stays to be read: agents are read
+        one by one, so that it makes no difference where matching stops. At least one is matched each time.
+        """
+        fresh = dict.fromkeys(self.fitting(shape, shape.spare))
+        shape.spare = []
+        may_stop = False
+        while len(fresh) < room and self._has_unread(shape):
+            start, end = shape.unread.pop()
+            if end - start > _READ_CHUNK:
+                shape.unread.append((start + _READ_CHUNK, end))
+                end = start + _READ_CHUNK
+            for index in dict.fromkeys(self.fitting(shape, self.log[start:end])):
+                if index in shape.members or index in fresh:
+                    continue
+                is_over = may_stop and self._counters.agents_examined >= self.examined_max
+                if is_over or len(fresh) == room:
+                    shape.unread.append((self.log.index(index, start, end), end))
+                    if is_over:
+                        shape.spare = list(fresh)
+                        return None
+                    break
+                may_stop = True
+                if self._asks(shape, index):
+                    fresh[index] = None
+        return fresh
 
     def _read_for(self, shape: Shape, room: int) -> dict[int, None]:
         """So many agents that fit and are not in the window, or all that are left to be read."""
@@ -236,7 +280,7 @@ class Candidates:
                 break
             if is_new and chunk > _READ_CHUNK and len(self.log) > 2 * len(self._agents):
                 is_new = False
-                everywhere = self._admitted(shape, self.fitting(shape, list(range(len(self._agents)))))
+                everywhere = self.fitting(shape, list(range(len(self._agents))))
                 if len(everywhere) < room:
                     fresh, shape.unread = dict.fromkeys(everywhere), []
                     break
@@ -255,15 +299,18 @@ class Candidates:
                 if column[index] < least:
                     break
             else:
-                if not shape.is_choosy or self.admits(shape, index):
+                if not shape.is_choosy or self._asks(shape, index):
                     return index
         return -1
 
     def first_of_window(self, shape: Shape, order: Turns, low: int) -> int:
-        """Of the candidates that still have room, the one whose turn comes first; -1 if there is none and nothing left to read."""
+        """Of the candidates that still have room, the one whose turn comes first; -1 if there is none and nothing left to read.
+
+        ``CUT_SHORT`` if matching stopped before.
+        """
         while True:
-            if len(shape.window) < low:
-                self.refill(shape)
+            if len(shape.window) < low and not self.refill(shape):
+                return CUT_SHORT
             fitting = self.fitting(shape, [index for _, index in shape.window])
             if len(fitting) < len(shape.window):
                 shape.window = [(0.0, index) for index in fitting]
@@ -286,18 +333,16 @@ class Candidates:
         if end - start > chunk:
             shape.unread.append((start + chunk, end))
             end = start + chunk
-        hits = self._hits(shape, start, end)
+        hits = self.fitting(shape, self.log[start:end])
         hits.reverse()
         return hits
 
-    def _hits(self, shape: Shape, start: int, end: int | None = None) -> list[int]:
-        """What fits among the entries of the log from ``start`` on."""
-        return self._admitted(shape, self.fitting(shape, self.log[start:end]))
-
-    def _admitted(self, shape: Shape, indexes: list[int]) -> list[int]:
-        if shape.is_choosy:
-            return [index for index in indexes if self.admits(shape, index)]
-        return indexes
+    def _asks(self, shape: Shape, index: int) -> bool:
+        """As ``admits``, and counts it."""
+        agent = self._agents[index]
+        if agent is not None:
+            self._counters.agents_examined += CONSTRAINT_EFFORT + agent.effort(shape.constraints)
+        return self.admits(shape, index)
 
     def _note_unread(self, shape: Shape) -> None:
         start, end = shape.noted_to, len(self.log)

@@ -24,7 +24,7 @@ from typing import Final
 
 from fairlead_master.allocation.accounts import Demand, Framework, RoleAccount
 from fairlead_master.allocation.agents import Agent, Fit
-from fairlead_master.allocation.feasibility import shortfall
+from fairlead_master.allocation.feasibility import SHORTFALL_EFFORT, Asking, shortfall
 from fairlead_master.allocation.hierarchy import Hierarchy
 from fairlead_master.allocation.search import AgentSearch
 from fairlead_master.allocation.steps import Step
@@ -41,10 +41,6 @@ is late by at most this part of itself."""
 MEMORY: Final = 4
 """One part in so many of what is remembered of how long reservations stand is the last one. A single long one does not
 decide, and few are needed to learn that tasks have become shorter."""
-
-CLASSES_LOOKED_AT: Final = 16
-"""Of those no agent could hold, how many a look passes before it gives up. Demand like that is refused when it is declared,
-so it is rare: its agents have left since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +145,17 @@ class Reservations:
         self._next_look_ms = now_ms + max(1, wait_ms // LOOKS_PER_WAIT)
         self._clocks = {role: clock for role, clock in self._clocks.items() if self._goes_on(clock)}
         is_any_free = self.cancel_void(search)
-        self._start_clock(now_ms)
+        # Classes no agent could hold are refused when they are declared, so they are rare: their agents have left since, or
+        # somebody wants a thousand of them. One look asks no more agents for them than for others.
+        asking = Asking()
+        self._start_clock(now_ms, asking)
         self._due_ms = None
         for role, clock in self._clocks.items():
             if role in self.held:
                 continue
             if clock.since_ms + wait_ms <= now_ms:
                 # If no agent can be had, the next look tries again; a deadline in the past would only spin.
-                self._reserve(role, clock, fit, search)
+                self._reserve(role, clock, fit, search, asking)
             elif self._due_ms is None or clock.since_ms + wait_ms < self._due_ms:
                 self._due_ms = clock.since_ms + wait_ms
         return is_any_free
@@ -200,28 +199,28 @@ class Reservations:
             return False
         return _may_hold(agent, demand)
 
-    def _start_clock(self, now_ms: int) -> None:
+    def _start_clock(self, now_ms: int, asking: Asking) -> None:
         """For the first class in order that some agent could hold, unless a clock of its role runs already."""
-        looked_at = 0
         for role in self._hierarchy.order():
             if role.role in self.held:
                 continue
             for demand in _wanted(role, self._hierarchy):
-                if any(_may_hold(agent, demand) for agent in self._agents.values()):
+                if any(_may_be_asked_to_hold(agent, demand, asking) for agent in self._agents.values()):
                     if role.role not in self._clocks:
                         demand.is_untouched = True
                         self._clocks[role.role] = _Clock(demand.framework_id, demand.class_id, now_ms)
                     return
-                looked_at += 1
-                if looked_at == CLASSES_LOOKED_AT:
+                if asking.left <= 0:
                     return
 
-    def _reserve(self, role: Role, clock: _Clock, fit: Fit, search: AgentSearch) -> None:
+    def _reserve(self, role: Role, clock: _Clock, fit: Fit, search: AgentSearch, asking: Asking) -> None:
         if len(self.held) >= max(1, len(self._agents) // AGENTS_PER_RESERVATION):
             return
         demand = self._hierarchy.frameworks[clock.framework_id].demands[clock.class_id]
         need = fit.view(demand.shape.unit)
-        able = [a for a in self._agents.values() if a.reserved_for is None and _may_hold(a, demand)]
+        agents = [agent for agent in self._agents.values() if agent.reserved_for is None]
+        able = [agent for agent in agents if _may_be_asked_to_hold(agent, demand, asking)]
+        asking.left -= len(able) * SHORTFALL_EFFORT
         agent = min(able, key=lambda agent: shortfall(need, fit.available(agent)), default=None)
         if agent is not None:
             self.held[role] = Reservation(clock.framework_id, clock.class_id, agent.agent_id, self.now_ms)
@@ -232,6 +231,11 @@ class Reservations:
 def _may_hold(agent: Agent, demand: Demand) -> bool:
     """Whether a unit might go to the agent if it were empty."""
     return agent.agent_id not in demand.declined and agent.could_hold(*demand.shape.key)
+
+
+def _may_be_asked_to_hold(agent: Agent, demand: Demand, asking: Asking) -> bool:
+    """The same, as long as agents may be asked."""
+    return asking.may_ask(agent, demand.shape.constraints) and _may_hold(agent, demand)
 
 
 def _wanted(role: RoleAccount, hierarchy: Hierarchy) -> Iterator[Demand]:

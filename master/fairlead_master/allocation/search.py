@@ -27,7 +27,7 @@ from heapq import heappop, heapreplace
 from fairlead_master.allocation import turns
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import Counters
-from fairlead_master.allocation.candidates import Candidates
+from fairlead_master.allocation.candidates import CUT_SHORT, Candidates
 from fairlead_master.allocation.placement import Rule
 from fairlead_master.allocation.shape import Shape, ShapeKey
 from fairlead_master.allocation.turns import Turns
@@ -179,6 +179,10 @@ class AgentSearch:
                 if shape in self._woken:
                     self._look(shape)
 
+    def match_until(self, agents_examined: int) -> None:
+        """Stop matching agents once the counter of those examined has come so far."""
+        self._candidates.examined_max = agents_examined
+
     def open_cycle(self) -> list[Shape]:
         """Begin a cycle; gives the parked shapes that an agent that gained might fit, parked no longer."""
         self.is_open = True
@@ -196,7 +200,10 @@ class AgentSearch:
         return woken
 
     def place(self, shape: Shape, *, takes: bool = True) -> int:
-        """Take room for one unit on the best agent, or only look; its index, or -1 if none fits, which parks the shape."""
+        """Take room for one unit on the best agent, or only look; its index, or -1 if none fits, which parks the shape.
+
+        ``CUT_SHORT`` if matching stopped before that was known: asked again, it carries on.
+        """
         if self._turns is not None:
             return self._place_by_turns(shape, self._turns, takes=takes)
         if shape.stamp != self._stamp or not self._falls:
@@ -205,8 +212,8 @@ class AgentSearch:
             if shape.stamp != self._stamp or not self._falls:
                 self._rescore(shape, self._stamp)
         window = shape.window
-        if len(window) < self._low:
-            self._refill(shape)
+        if len(window) < self._low and not self._refill(shape):
+            return CUT_SHORT
         checks = shape.checks
         examined = 0
         while window:
@@ -218,8 +225,9 @@ class AgentSearch:
                 if have < least:
                     heappop(window)
                     shape.members.discard(index)
-                    if len(window) < self._low:
-                        self._refill(shape)
+                    if len(window) < self._low and not self._refill(shape):
+                        self._counters.agents_examined += examined
+                        return CUT_SHORT
                     break
                 now -= factor * have
             else:
@@ -240,6 +248,8 @@ class AgentSearch:
         index = self._candidates.first_to_try(shape, order)
         if index < 0:
             index = self._candidates.first_of_window(shape, order, self._low)
+        if index == CUT_SHORT:
+            return index
         if index < 0:
             self._park(shape)
         elif takes:
@@ -339,9 +349,12 @@ class AgentSearch:
                     shape.parked = False
                     continue
                 shape.noted_to = max(shape.noted_to, read_to)
-                self._refill(shape)  # A parked shape's window is empty, so all it holds now was scored now.
-                shape.stamp = self._stamp
-                if shape.window:
+                if not shape.is_choosy:
+                    self._refill(
+                        shape
+                    )  # A parked shape's window is empty, so all it holds now was scored now.
+                    shape.stamp = self._stamp
+                if shape.is_choosy or shape.window:  # Whose agents have to be matched is asked in its turn.
                     found.append(shape)
                     shape.parked = False
                     continue

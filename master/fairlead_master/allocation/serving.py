@@ -9,6 +9,7 @@ from enum import Enum, unique
 
 from fairlead_master.allocation.agents import Agent
 from fairlead_master.allocation.api import AllocationSettings, Counters
+from fairlead_master.allocation.candidates import CUT_SHORT
 from fairlead_master.allocation.demands import DemandBoard
 from fairlead_master.allocation.feasibility import worth_waiting_for
 from fairlead_master.allocation.hierarchy import Hierarchy
@@ -72,6 +73,8 @@ def serve(
         # Groups are confirmed for a unit that fits: for another class of a member they may count for less.
         is_confirmed = not must_confirm or framework.role.only is not None
         index = search.place(shape, takes=is_confirmed)
+        if index == CUT_SHORT:
+            return End.CUT_SHORT
         if index < 0:  # The shape is parked now, and the next class of its framework is looked at.
             counters.looks += 1
             hierarchy.unpin(shape)

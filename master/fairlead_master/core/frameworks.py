@@ -308,11 +308,11 @@ def _in_quanta(master: Master, demand: DemandClass) -> DemandClass:
 
 
 def _find_infeasible(master: Master, classes: tuple[DemandClass, ...]) -> tuple[InfeasibleClass, ...]:
-    """Classes no agent could ever hold, as far as that is found out with so many looks: at least the first one that is asked for."""
+    """Classes no agent could ever hold, as far as that is found out with so many looks."""
     counters, found = master.allocator.counters, []
     most = counters.agents_asked + bounds.AGENTS_ASKED_MAX
     for demand in classes:
-        verdict = _infeasible(master, demand)
+        verdict = _infeasible(master, demand, most)
         if verdict is not None:
             found.append(verdict)
         if counters.agents_asked >= most:
@@ -320,8 +320,8 @@ def _find_infeasible(master: Master, classes: tuple[DemandClass, ...]) -> tuple[
     return tuple(found)
 
 
-def _infeasible(master: Master, demand: DemandClass) -> InfeasibleClass | None:
-    verdict = master.allocator.feasibility(demand.unit, demand.constraints)
+def _infeasible(master: Master, demand: DemandClass, asked_max: int) -> InfeasibleClass | None:
+    verdict = master.allocator.feasibility(demand.unit, demand.constraints, asked_max)
     if verdict is None:
         return None
     unit = master.kinds.format(demand.unit)

@@ -34,9 +34,9 @@ BUSY_GRANTS: Final = 25
 """Units granted within 100 ms that make a cluster busy: more than anyone gets who waits for one task after another,
 which takes some 6 ms each."""
 
-AGENTS_ASKED_MAX: Final = 20_000
-"""Looks at agents, to refuse what none could ever hold, for one demand: some 10 ms. Of a thousand classes and as many agents
-each is asked for the first classes at least. Classes that come after that are taken at their word, and wait."""
+AGENTS_ASKED_MAX: Final = 100_000
+"""Looks at columns of agents, to refuse what none could ever hold, for one demand: some 10 ms. Of a thousand classes and as many
+agents each is asked for the first classes at least. What is not known by then is taken at its word, and waits."""
 
 DETAIL_LENGTH_MAX: Final = 500
 """Of constraints that are repeated in a refusal: they may be a megabyte."""

@@ -186,7 +186,24 @@ def test_what_no_agent_could_hold_is_looked_for_so_long_and_the_rest_taken_at_it
     assert answer.code is CallCode.INFEASIBLE
     assert 0 < len(answer.infeasible) < len(classes)
     asked = cluster.master.allocator.counters.agents_asked - before
-    assert settings.AGENTS_ASKED_MAX <= asked < settings.AGENTS_ASKED_MAX + 1_000
+    assert settings.AGENTS_ASKED_MAX <= asked <= settings.AGENTS_ASKED_MAX + 100
+
+
+def test_one_class_is_looked_for_so_long_however_many_patterns_it_has() -> None:
+    cluster = Cluster()
+    for number in range(100):
+        cluster.agent(attributes={"name": f"host-{number}"})
+    session, _ = cluster.new_framework()
+    patterns = [f"host-[0-9]{{1,{most}}}" for most in range(10, 41)]
+    wanted = [Constraint("name", Operator.MATCHES, (pattern,)) for pattern in [*patterns, "host-101"]]
+    before = cluster.master.allocator.counters.agents_asked
+
+    (answer,) = cluster.demand(session, a_class(constraints=wanted))
+
+    assert isinstance(answer, AnswerCall)
+    assert answer.code is CallCode.OK
+    asked = cluster.master.allocator.counters.agents_asked - before
+    assert settings.AGENTS_ASKED_MAX <= asked < settings.AGENTS_ASKED_MAX + 5_000
 
 
 def test_a_refusal_repeats_no_more_of_long_constraints_than_a_person_reads() -> None:

@@ -1,0 +1,143 @@
+"""How long the steps take that peers can make long, by CPU time: `PYTHONPATH=. .venv/bin/python benchmarks/longest_steps.py`.
+
+A master's core without a network. Each row is the longest of all steps that follow what a peer sends, until nothing is due any
+more for two seconds; collections of Python's garbage, which may come at any step, are put off.
+"""
+
+import argparse
+import gc
+import time
+from collections.abc import Callable
+
+from fairlead_master.core import events
+from fairlead_master.core.actions import Action
+from fairlead_proto import patterns
+from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskUsage
+from tests.builders.master import Cluster, a_class, resources
+
+TINY = resources(cpus=0.001)
+
+
+class Timed(Cluster):
+    """A cluster whose books nobody checks, with the longest of its steps."""
+
+    longest_s = 0.0
+    steps = 0
+
+    def step(self, event: events.Event) -> list[Action]:
+        started_s = time.process_time()
+        actions = self.machine.step(event, self.now_ms)
+        self.longest_s = max(self.longest_s, time.process_time() - started_s)
+        self.steps += 1
+        return actions
+
+    def agents(self, count: int, cpus: float = 4) -> None:
+        for number in range(count):
+            names = {"rack": f"rack{number % 50}", "name": f"{number:05d}.host.of.a.cluster.example"}
+            self.new_agent(cpus=cpus, attributes=names)
+        self.wait(2_000)
+
+
+def patterned(number: int, count: int) -> list[DemandClass]:
+    """One class with so many patterns that all agents match, and one that none does."""
+    names = [f"[0-9]+[.]host.*of.a.{{0,{9 + number}}}cluster.{{{index},}}" for index in range(count - 1)]
+    return [
+        a_class(
+            unit=TINY,
+            units=10,
+            constraints=[Constraint("name", Operator.MATCHES, (name,)) for name in [*names, f"no{number}.*"]],
+        )
+    ]
+
+
+def patterns_of(count: int) -> Callable[[Timed], None]:
+    def run(cluster: Timed) -> None:
+        session, _ = cluster.new_framework()
+        cluster.demand(session, *patterned(0, count))
+
+    return run
+
+
+def constraints(cluster: Timed) -> None:
+    session, _ = cluster.new_framework()
+    many = Constraint("rack", Operator.EQUALS, tuple(f"rack{number}" for number in range(99, -1, -1)))
+    classes = [
+        a_class(
+            f"c{each}", unit=TINY, constraints=[*[many] * 31, Constraint("rack", Operator.EQUALS, ("x",))]
+        )
+        for each in range(10)
+    ]
+    cluster.demand(session, *classes)
+
+
+def agent_beside_patterns(cluster: Timed) -> None:
+    for number in range(100):
+        session, _ = cluster.new_framework()
+        cluster.demand(session, *patterned(number, 32))
+    cluster.wait(20_000)
+    cluster.longest_s, cluster.steps = 0, 0
+    cluster.new_agent(cpus=4, attributes={"name": "99999.host.of.a.cluster.example"})
+
+
+def classes(cluster: Timed) -> None:
+    session, _ = cluster.new_framework()
+    cluster.demand(session, *[a_class(f"c{n}", unit=resources(cpus=1 + n / 1_000)) for n in range(1_000)])
+    cluster.wait(1_000)
+    cluster.demand(session, *[a_class(f"c{n}", unit=resources(cpus=2 + n / 1_000)) for n in range(1_000)])
+
+
+def measurements(cluster: Timed) -> None:
+    session, _ = cluster.new_framework()
+    keys = []
+    for start in range(0, 10_000, 1_000):
+        cluster.now_ms += 100
+        names = [f"t{number}" for number in range(start, start + 1_000)]
+        cluster.launch(session, *names, unit=TINY)
+    (agent,) = cluster.master.agents.values()
+    keys = list(agent.tasks)
+    for cpu_time_ms in (5_000, 10_000):
+        cluster.now_ms += 5_000
+        reports = tuple((key, TaskUsage(cpu_time_ms=cpu_time_ms, mem_bytes=2**20)) for key in keys)
+        assert agent.session is not None
+        cluster.step(events.AgentBeat(session=agent.session, used=TINY, tasks=reports))
+
+
+def greedy(cluster: Timed) -> None:
+    for _ in range(2):
+        session, _ = cluster.new_framework()
+        cluster.demand(session, a_class(unit=TINY, units=10**7))
+
+
+ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
+    "two frameworks want ten million units": (20, 10**6, greedy),
+    "32 constraints of 100 values for 10 classes": (5_000, 4, constraints),
+    "one pattern": (5_000, 4, patterns_of(1)),
+    "4 patterns": (5_000, 4, patterns_of(4)),
+    "32 patterns": (5_000, 4, patterns_of(32)),
+    "an agent beside 100 demands with 32 patterns": (50, 4, agent_beside_patterns),
+    "1,000 classes, then 1,000 others": (1_000, 4, classes),
+    "measurements of 10,000 tasks": (1, 100, measurements),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    only = parser.parse_args().only
+    for name, (agents, cpus, run) in ROWS.items():
+        if only not in name:
+            continue
+        cluster = Timed()
+        cluster.agents(agents, cpus)
+        patterns.matches.cache_clear()
+        gc.collect()
+        gc.disable()
+        cluster.longest_s, cluster.steps = 0, 0
+        run(cluster)
+        cluster.wait(2_000)
+        gc.enable()
+        print(f"{name}: {cluster.longest_s * 1000:.1f} ms, {cluster.steps} steps", flush=True)
+
+
+if __name__ == "__main__":
+    main()
