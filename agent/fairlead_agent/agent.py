@@ -66,7 +66,9 @@ class Agent:
         try:
             host = probe_host(self._work_dir.path, self._kinds)
             settings = settings_of(options, host, self._kinds)
-            self._journal, records = Checkpoint.open(self._work_dir.checkpoint_path, self._kinds)
+            self._journal, records = Checkpoint.open(
+                self._work_dir.checkpoint_path, self._kinds, host.boot_id
+            )
         except BaseException:
             self._work_dir.close()
             raise

@@ -58,8 +58,13 @@ class Checkpoint:
         self._compacted_bytes = size_bytes
 
     @classmethod
-    def open(cls, path: Path, kinds: ResourceKinds) -> tuple[Self, list[Record]]:
+    def open(cls, path: Path, kinds: ResourceKinds, boot_id: str = "") -> tuple[Self, list[Record]]:
         """Open or create the journal and give its records, oldest first.
+
+        Args:
+            path: where it is.
+            kinds: of resources, that amounts in it are of.
+            boot_id: the present boot of the host; under another one the journal may have lost its end. Empty: unknown.
 
         Raises:
             CheckpointCorrupt: it is damaged, or of another version, or has lost what an agent here had made durable.
@@ -68,7 +73,7 @@ class Checkpoint:
         data = path.read_bytes() if path.exists() else b""
         payloads, good_bytes = read_lines(data, path)
         records = _decode(payloads, path, kinds)
-        _check_complete(path, records, data)
+        _check_complete(path, records, data, good_bytes=good_bytes, boot_id=boot_id)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         os.ftruncate(file, good_bytes)
         journal = cls(path, kinds, file, good_bytes)
@@ -98,6 +103,7 @@ class Checkpoint:
             os.ftruncate(self._file, self._size_bytes)
             raise
         self._size_bytes += written
+        self._identity_file.note(self._size_bytes)
 
     def sync(self, identity: IdentityTaken) -> None:
         """Wait until everything appended is on disk, then note that ``identity``, the last one in it, is. Blocks.
@@ -106,7 +112,7 @@ class Checkpoint:
             OSError: the disk is failing; what of the journal is on it is not known.
         """
         os.fdatasync(self._file)
-        self._identity_file.write(identity)
+        self._identity_file.write(identity, self._size_bytes)
 
     def is_long(self) -> bool:
         """Whether ``compact`` is worth its cost."""
@@ -129,6 +135,8 @@ class Checkpoint:
             while written < len(data):
                 written += os.write(file, data[written:] if written else data)
             os.fdatasync(file)
+            # Before the shorter journal has the name, for a kill may come in between.
+            self._identity_file.note(min(len(data), self._size_bytes))
             beside.rename(self._path)
         except OSError:
             # Not tried again before the journal has doubled once more.
@@ -145,6 +153,7 @@ class Checkpoint:
     def close(self) -> None:
         """Close the file; the journal is not to be used after it."""
         os.close(self._file)
+        self._identity_file.close()
 
 
 def _version_line() -> bytes:
@@ -211,17 +220,20 @@ def _identity_file(path: Path) -> IdentityFile:
     return IdentityFile(path.with_name(f"{path.name}.identity"))
 
 
-def _check_complete(path: Path, records: Sequence[Record], data: bytes) -> None:
-    """Refuse a journal that does not reach as far as what was made durable in it."""
+def _check_complete(
+    path: Path, records: Sequence[Record], data: bytes, *, good_bytes: int, boot_id: str
+) -> None:
+    """Refuse a journal that does not reach as far as what was made durable in it, or under this boot written to it."""
     try:
-        known = _identity_file(path).read()
+        read = _identity_file(path).read()
     except IdentityDamaged as error:
         raise CheckpointCorrupt(
             f"{error}, so nobody knows whether {path.name} is complete; if it is as its agent left it, remove "
             f"{path.name}.identity to use it as it is, else {_START_ANEW}"
         ) from error
-    if known is None:
+    if read is None:
         return  # A first start, or an agent of before there was such a file.
+    known, written_bytes = read
     found = next((record for record in reversed(records) if isinstance(record, IdentityTaken)), None)
     if (
         found is None
@@ -233,6 +245,11 @@ def _check_complete(path: Path, records: Sequence[Record], data: bytes) -> None:
         raise CheckpointCorrupt(
             f"{path}: expected the journal of {_described(known)}, which was here, or of a later life of it, "
             f"found {what}; its tasks may run still: {_START_ANEW}"
+        )
+    if boot_id and boot_id == known.boot_id and good_bytes < written_bytes:
+        raise CheckpointCorrupt(
+            f"{path}: expected the {written_bytes} bytes that {path.name}.identity says were written, found {good_bytes}; "
+            f"its tasks may run still: {_START_ANEW}"
         )
 
 

@@ -3,6 +3,7 @@
 import os
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -354,6 +355,59 @@ def test_copy_of_an_earlier_life_is_refused(tmp_path: Path) -> None:
         CheckpointCorrupt, match=r"agent a1 in life 4, epoch 7, .* found agent a1 in life 3, epoch 7"
     ):
         Checkpoint.open(path, KINDS)
+
+
+def test_journal_cut_between_two_records_is_refused_until_the_next_boot(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    identity = replace(an_identity(), boot_id="boot")
+    short = a_life(path, identity)
+    journal, _ = Checkpoint.open(path, KINDS, "boot")
+    journal.append([identity])
+    journal.sync(identity)
+    long = path.read_bytes()
+    journal.append(RECORDS)
+    journal.close()
+    whole = path.read_bytes()
+
+    for cut in (long, whole[:-3]):
+        path.write_bytes(cut)
+        with pytest.raises(
+            CheckpointCorrupt, match=f"expected the {len(whole)} bytes .* found {len(long)}; "
+        ):
+            Checkpoint.open(path, KINDS, "boot")
+        assert path.read_bytes() == cut
+
+    journal, records = Checkpoint.open(path, KINDS, "next boot")
+    journal.close()
+    assert records == [identity, RECORDS[1], identity]
+    assert len(short) < len(long) < len(whole)
+
+
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_kill_while_a_journal_is_compacted_is_no_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_renamed: bool
+) -> None:
+    path = tmp_path / "checkpoint"
+    identity = replace(an_identity(), boot_id="boot")
+    journal, _ = Checkpoint.open(path, KINDS, "boot")
+    journal.append([*RECORDS[1:], identity])
+    journal.sync(identity)
+    rename = Path.rename
+
+    def killed(beside: Path, target: Path) -> None:
+        if is_renamed:
+            rename(beside, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
+        journal.compact([identity])
+    journal.close()
+    monkeypatch.undo()
+
+    journal, records = Checkpoint.open(path, KINDS, "boot")
+    journal.close()
+    assert records == ([identity] if is_renamed else [*RECORDS[1:], identity])
 
 
 def test_journal_of_another_agent_is_refused(tmp_path: Path) -> None:
