@@ -80,7 +80,9 @@ class Runner:
         self._requests: dict[int, asyncio.Future[AnswerOperator]] = {}
         self._requests_made = 0
         self._held: list[list[Action]] | None = None
-        """Actions waiting for a commit, by step; None while none is under way."""
+        """Actions waiting for the next commit, by step; None while none is under way."""
+        self._committing_count = 0
+        """Actions that wait for the commit under way."""
         self._commit_task: asyncio.Task[None] | None = None
         self._unwritten: dict[Subject, Durable] = {}
         """What there was no room for, the newest of each subject; empty as a rule."""
@@ -135,7 +137,7 @@ class Runner:
     @property
     def actions_held(self) -> int:
         """Actions that wait for a commit, or for room to write them."""
-        return sum(map(len, self._held or ())) + len(self._unwritten)
+        return self._committing_count + sum(map(len, self._held or ())) + len(self._unwritten)
 
     @property
     def session_count(self) -> int:
@@ -257,13 +259,16 @@ class Runner:
         try:
             while self._held:
                 steps, self._held = self._held, []
+                self._committing_count = sum(map(len, steps))
                 durable = [order for orders in steps for order in _durable(orders)]
                 if durable:
                     try:
                         await asyncio.wrap_future(self._registry.write(durable))
                     except NoRoomError as error:
+                        self._committing_count = 0
                         self._begin_shortage(steps, durable, error)
                         return
+                self._committing_count = 0
                 for orders in steps:
                     self._dispatch(orders)
                 self._deliver()

@@ -145,6 +145,37 @@ async def test_nothing_overtakes_what_waits_for_a_commit() -> None:
     assert (before, after) == ([], ["WelcomeFramework", "AnswerCall"])
 
 
+async def test_what_waits_for_a_commit_is_counted_also_while_it_is_written() -> None:
+    desk = Desk("f1-1")
+    known = desk.hello("f1-1")
+    await desk.settle()
+    assert desk.runner.actions_held == 0
+
+    desk.hello()
+    await desk.settle()
+    storing_and_welcoming = desk.runner.actions_held
+    desk.demand(known)
+    await desk.settle()
+    with_an_answer = desk.runner.actions_held
+    desk.disk.finish()
+    await desk.settle()
+
+    assert (storing_and_welcoming, with_an_answer, desk.runner.actions_held) == (2, 3, 0)
+
+
+@pytest.mark.usefixtures("no_pause")
+async def test_what_there_is_no_room_for_is_counted_until_it_is_written() -> None:
+    desk = Desk("f1-1")
+    await a_full_disk(desk)
+    await desk.settle()
+    assert desk.runner.actions_held == 1
+
+    desk.disk.finish()
+    await desk.settle()
+
+    assert desk.runner.actions_held == 0
+
+
 async def test_what_comes_during_a_commit_shares_the_next_one() -> None:
     desk = Desk()
     desk.hello()
