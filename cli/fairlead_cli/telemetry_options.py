@@ -10,11 +10,15 @@ import click
 from fairlead_cli.addresses import ADDRESS
 from fairlead_cli.errors import Invalid
 from fairlead_cli.parameters import DURATION
-from fairlead_telemetry.broker import KEEP_ALIVE_MS, BrokerOptions, InvalidBroker, read_broker
+from fairlead_telemetry.broker import (
+    DEFAULT_CLUSTER,
+    KEEP_ALIVE_MS,
+    BrokerOptions,
+    InvalidBroker,
+    read_broker,
+)
 
 Command = TypeVar("Command", bound=Callable[..., object])
-
-DEFAULT_CLUSTER = "default"
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 

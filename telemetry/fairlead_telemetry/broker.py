@@ -10,6 +10,8 @@ KEEP_ALIVE_MS: Final = 10_000
 """The broker announces a host that vanished after one and a half times this, and what its clock lacks: Mosquitto looks every
 5 s. Below some seconds a busy network looks dead."""
 
+DEFAULT_CLUSTER: Final = "default"
+
 _KEEP_ALIVE_S_MAX: Final = 65_535
 """MQTT has 16 bits for it."""
 
@@ -33,7 +35,7 @@ class BrokerOptions:
     is_tls: bool = False
     ca: Path | None = None
     """PEM file of the authority that signed the broker's certificate; None: those the system trusts."""
-    cluster: str = "default"
+    cluster: str = DEFAULT_CLUSTER
     """Name of the cluster in topics."""
     keep_alive_s: int = KEEP_ALIVE_MS // 1000
 
@@ -79,7 +81,7 @@ def read_broker(
     *,
     password_file: Path | None = None,
     ca: Path | None = None,
-    cluster: str = "default",
+    cluster: str = DEFAULT_CLUSTER,
     keep_alive_ms: int = KEEP_ALIVE_MS,
 ) -> BrokerOptions:
     """Check the options of one broker.

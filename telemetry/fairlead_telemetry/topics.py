@@ -5,9 +5,6 @@ from typing import Final
 
 PREFIX: Final = "fairlead/v1"
 
-EVERYTHING: Final = f"{PREFIX}/#"
-"""Filter for every message of every cluster."""
-
 
 @dataclass(frozen=True, slots=True)
 class Topics:
