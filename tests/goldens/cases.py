@@ -268,7 +268,7 @@ def _trace_simulations() -> Iterator[Case]:
     for policy in ("asset", "max-min", "bbf", "baa", "utilization", "alpha:2"):
         yield a(f"{GRID} --limit 400 --policy {policy} --json")
     yield a(f"{GRID} --limit 300 --policy drf --policy pf --seeds 3 --processes 1 --out out")
-    yield a(f"{GRID} --limit 300 --policy drf --level cluster --json")
+    yield a(f"{FACEBOOK} --limit 30 --policy drf --level cluster --json")
     yield a(f"{FACEBOOK} --limit 100 --policy drf --policy slots:8 --per job --processes 1 --out out")
     yield a(f"{FACEBOOK} --limit 60 --policy pf --policy bbf --policy max-min:cpus --processes 1 --json")
     yield a("--trace traces/alibaba_gpu2023.csv.gz --nodes 20:cpus=64,mem=256GiB,gpus=8 --skip-without-duration "
