@@ -244,7 +244,7 @@ class BrokerLink:
             password=options.password,
             identifier=self._identity or None,
             will=will,
-            keepalive=options.keep_alive_s,
+            keepalive=options.requested_keep_alive_s,
             timeout=ANSWER_TIMEOUT_S,
             tls_context=context,
             logger=_LIBRARY_LOG,

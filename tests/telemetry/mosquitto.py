@@ -55,7 +55,7 @@ class Mosquitto:
         until = time.monotonic() + WAIT_S
         while True:
             # Not by connecting: that would count among the connections it allows.
-            said = (self._folder / "mosquitto.log").read_text()
+            said = self.log()
             if said.count(" running") == self._starts:
                 return
             assert self._process.poll() is None, said
@@ -79,6 +79,10 @@ class Mosquitto:
         """Pause or continue it."""
         assert self._process is not None, "it was started"
         self._process.send_signal(number)
+
+    def log(self) -> str:
+        """What it has said since its first start."""
+        return (self._folder / "mosquitto.log").read_text()
 
     def options(self, **changes: Any) -> BrokerOptions:
         """How to reach it."""

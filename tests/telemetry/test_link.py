@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import sys
 import time
@@ -54,6 +55,21 @@ async def test_a_killed_publisher_is_announced_by_its_will(mosquitto: Mosquitto)
             await publisher.wait()
 
         await monitor.status("master/status", "offline")
+
+
+async def test_a_broker_that_looks_every_five_seconds_announces_within_one_and_a_half_times_the_keep_alive(
+    mosquitto: Mosquitto,
+) -> None:
+    mosquitto.start()
+    options = mosquitto.options()
+    link = a_link(options)
+    link.start()
+    await link.first_connected.wait()
+    await link.stop()
+
+    (agreed,) = re.findall(rf" as {PRESENCE.identity} \(.*\bk(\d+)", mosquitto.log())
+
+    assert int(agreed) * 1.5 + 5 <= options.keep_alive_s * 1.5
 
 
 async def test_who_ends_on_purpose_says_so_itself(mosquitto: Mosquitto) -> None:
