@@ -80,6 +80,8 @@ def _parse_custom(custom: Mapping[str, Number]) -> tuple[tuple[str, int], ...]:
 @lru_cache(maxsize=1024, typed=True)
 def _parse(name: str, value: Number) -> int:
     text = value if isinstance(value, str) else str(value)
+    if name in ("mem", "disk") and isinstance(value, float | Decimal) and value % 1:
+        raise ValueError(f"{name}: expected whole bytes, or a text such as 1.5GiB, got {value!r}")
     return parse_bytes(name, text) if name in ("mem", "disk") else parse_milli(name, text)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from fairlead_proto.fields import size_bytes
 from fairlead_proto.limits import PATTERN_LENGTH_MAX
 from fairlead_proto.patterns import fault_in
 from fairlead_proto.tasks import Constraint, Operator
@@ -48,8 +49,22 @@ def _check_pattern(text: str, pattern: str) -> None:
 
 
 def parse_constraints(constraints: Iterable[Constraint | str]) -> tuple[Constraint, ...]:
-    """Constraints in their order, those given as text parsed."""
-    return tuple(
-        parse_constraint(constraint) if isinstance(constraint, str) else constraint
-        for constraint in constraints
-    )
+    """Constraints in their order, those given as text parsed.
+
+    Raises:
+        ValueError: one of them is neither, or none that a master takes.
+    """
+    if isinstance(constraints, str):
+        raise ValueError(f"constraints: expected a list of them, got {constraints!r}")  # noqa: TRY004 - one kind of error
+    parsed = []
+    for constraint in constraints:
+        if isinstance(constraint, str):
+            parsed.append(parse_constraint(constraint))
+        elif isinstance(constraint, Constraint):
+            parsed.append(constraint)
+        else:
+            raise ValueError(f"constraints: expected texts such as rack=a, or Constraint, got {constraint!r}")  # noqa: TRY004
+    for constraint in parsed:
+        for value in constraint.values:
+            size_bytes("constraints", value)
+    return tuple(parsed)

@@ -341,6 +341,8 @@ class Framework:
 
     def _start_group(self, tasks: Iterable[Task], on_progress: OnProgress | None) -> RunGroup:
         tasks = list(tasks)
+        if strange := [task for task in tasks if type(task) is not Task]:
+            raise ValueError(f"tasks: expected each to be a Task, got {strange[0]!r}")
         group = RunGroup(len(tasks), on_progress)
         ids = [self._new_id(task) for task in tasks]
         taken = {task_id for task_id in ids if task_id in self._workload}

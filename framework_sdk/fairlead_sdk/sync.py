@@ -222,9 +222,18 @@ class Framework:
     def _stop_loop(self) -> None:
         if self._loop is None or self._thread is None:
             return
+        # What a start that was refused has begun is still on its way out.
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _begin(

@@ -70,6 +70,7 @@ class Task:
 
     def __post_init__(self) -> None:
         _check_command(self.command)
+        _check_types(self)
         if self.retries < 0 or self.retry_failed < 0:
             raise ValueError(f"retries: expected 0 or more, got {min(self.retries, self.retry_failed)}")
         _check_words(self)
@@ -109,6 +110,26 @@ def _check_command(command: Sequence[str]) -> None:
     fields.read_command("command", command)
 
 
+def _check_types(task: Task) -> None:
+    """What a type checker would have said; without one, a bad argument is to be named as well."""
+    for name, mapping in (("env", task.env), ("labels", task.labels)):
+        if not isinstance(mapping, Mapping):
+            raise ValueError(f"{name}: expected texts by name, got {mapping!r}")  # noqa: TRY004 - as above
+        for key, value in mapping.items():
+            if type(key) is not str or type(value) is not str:
+                raise ValueError(f"{name}: expected a text by a name, got {value!r} by {key!r}")
+    for name, text in (
+        ("name", task.name),
+        ("task_id", task.task_id),
+        ("working_directory", task.working_directory),
+    ):
+        if type(text) is not str:
+            raise ValueError(f"{name}: expected a text, got {text!r}")
+    for name, number in (("retries", task.retries), ("retry_failed", task.retry_failed)):
+        if not isinstance(number, int):
+            raise ValueError(f"{name}: expected a whole number, got {number!r}")  # noqa: TRY004 - as above
+
+
 def _check_words(task: Task) -> None:
     """What the master would refuse, task by task, once everything else has been done."""
     if task.env:
@@ -120,7 +141,9 @@ def _check_words(task: Task) -> None:
     if task.name:
         fields.read_name("name", task.name)
     if task.task_id:
-        fields.read_id("task_id", task.task_id)
+        attempts = 1 + task.retries + task.retry_failed
+        # A later attempt has the id with its number behind it, which must not be found too long only then.
+        fields.read_id("task_id", task.task_id if attempts == 1 else f"{task.task_id}.{attempts}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

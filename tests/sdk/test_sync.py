@@ -56,6 +56,28 @@ def a_task(name: str = "", **options: object) -> Task:
     return Task(["x"], name=name, **options)  # type: ignore[arg-type]
 
 
+def test_a_start_that_fails_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    """asyncio says of each task that is still there when its loop goes, on stderr, that it was destroyed."""
+    begun: list[asyncio.Task[None]] = []
+
+    async def start(_framework: fairlead_sdk.Framework) -> None:
+        begun.append(asyncio.create_task(asyncio.sleep(3600)))
+        raise OSError("refused")
+
+    monkeypatch.setattr(fairlead_sdk.Framework, "start", start)
+
+    with pytest.raises(OSError, match="refused"):
+        Framework("f", master=FakeMaster()).start()
+
+    assert [task.cancelled() for task in begun] == [True]
+
+
+@pytest.mark.parametrize("strange", [None, ["x"]])
+def test_what_is_no_task_is_refused_by_name(framework: Framework, strange: Any) -> None:
+    with pytest.raises(ValueError, match="tasks: expected each to be a Task, got"):
+        framework.run([a_task("one"), strange])
+
+
 def test_results_come_back_to_plain_code(master: FakeMaster, framework: Framework) -> None:
     master.script("bad", Outcome(exit_code=3, stdout="why"))
 

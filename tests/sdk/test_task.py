@@ -45,6 +45,16 @@ def test_amounts_become_whole_numbers() -> None:
         ({"grace_period": "soon"}, "grace_period: expected seconds, or a time such as"),
         ({"max_runtime": float("inf")}, "max_runtime: expected seconds"),
         ({"constraints": ["=a"]}, "constraint: expected attr=v1"),
+        ({"constraints": [3]}, "constraints: expected texts such as rack=a, or Constraint, got 3"),
+        ({"constraints": "rack=a"}, "constraints: expected a list of them, got 'rack=a'"),
+        ({"constraints": ["rack=\ud800"]}, "constraints: expected text that can be written in UTF-8"),
+        ({"env": {"A": 1}}, "env: expected a text by a name, got 1 by 'A'"),
+        ({"env": ["A"]}, "env: expected texts by name, got ['A']"),
+        ({"labels": {"a": 1}}, "labels: expected a text by a name, got 1 by 'a'"),
+        ({"task_id": 3}, "task_id: expected a text, got 3"),
+        ({"retries": "x"}, "retries: expected a whole number, got 'x'"),
+        ({"mem": 1.5}, "mem: expected whole bytes, or a text such as 1.5GiB, got 1.5"),
+        ({"task_id": "a" * 200}, "task_id: expected 1 to 200 letters"),
     ],
 )
 def test_a_bad_argument_is_refused_by_name(options: dict[str, Any], message: str) -> None:
