@@ -19,6 +19,7 @@ from fairlead_cli.result_rows import result_row
 from fairlead_cli.run_request import RunRequest
 from fairlead_cli.running import Run, explain, open_run
 from fairlead_cli.sandbox import AsyncConnection, async_connected
+from fairlead_cli.tables import printable
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.v1.operator_pb2 import ListTasksRequest
 from fairlead_sdk.task import Task, TaskResult
@@ -89,6 +90,7 @@ class _Notes:
 
     def say(self, text: str) -> None:
         """Print a line on stderr."""
+        text = printable(text, keep="\n")
         if self.follower is None:
             print(f"fairlead: {text}", file=sys.stderr, flush=True)
         else:

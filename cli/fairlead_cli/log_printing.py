@@ -9,6 +9,7 @@ from fairlead_cli import rows
 from fairlead_cli.connection import as_expected
 from fairlead_cli.errors import Refused, Unreachable
 from fairlead_cli.sandbox import AsyncConnection, Output, async_connected, read_output, tail_offset
+from fairlead_cli.tables import printable
 from fairlead_proto.v1.operator_pb2 import ListTasksRequest, ListTasksResponse, WatchRequest
 
 UNSTARTED = ("PENDING", "STAGING", "STARTING")
@@ -44,7 +45,7 @@ async def print_log(
         ):  # the output is whole: whether there is a remark on it is an extra
             task, _ = await _find(connection, task_id, task["framework_id"])
         if task["state"] == "FINISHED" and task["message"]:
-            print(f"fairlead: {task_id}: {task['message']}", file=sys.stderr)
+            print(printable(f"fairlead: {task_id}: {task['message']}"), file=sys.stderr)
 
 
 async def _find(connection: AsyncConnection, task_id: str, framework_id: str) -> tuple[rows.Row, int]:

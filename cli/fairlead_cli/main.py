@@ -165,8 +165,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _say(line: str) -> None:
     """Print a line on stderr; where that cannot be written either, the exit code has to do."""
+    from fairlead_cli.tables import printable
+
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line, keep="\n\t"), file=sys.stderr, flush=True)
     except OSError:
         drop(sys.stderr)
 

@@ -289,4 +289,11 @@ def folded_title(title: str, width: int) -> str:
 
 def _text(column: Column, row: Row) -> str:
     value = column.cell(row)
-    return "-" if value is None or value == "" else str(value)
+    return "-" if value is None or value == "" else printable(str(value))
+
+
+def printable(text: str, keep: str = "") -> str:
+    """A text of somebody else's, such as a message, with what would steer a terminal escaped as in Python; ``keep`` stays."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or sign in keep else ascii(sign)[1:-1] for sign in text)

@@ -15,6 +15,7 @@ from fairlead_cli.tables import (
     drawn_table,
     folded_title,
     plain_table,
+    printable,
     share_bar,
     span,
 )
@@ -47,6 +48,14 @@ def test_durations_are_written_for_people(duration_ms: int, expected: str) -> No
 )  # fmt: skip
 def test_bar_shows_the_share_and_marks_the_fair_one(share: float, fair: float, expected: str) -> None:
     assert share_bar(share, fair, width=8) == expected
+
+
+def test_what_would_steer_a_terminal_is_shown_and_not_obeyed() -> None:
+    columns = (Column("MESSAGE", lambda row: row["message"]),)
+    row = {"message": "\x1b]0;title\x07 a\nb \u202eé"}
+
+    assert plain_table([row], columns).splitlines()[1:] == [r"\x1b]0;title\x07 a\nb \u202eé"]
+    assert printable("two\nlines\r", keep="\n") == "two\nlines\\r"
 
 
 def test_columns_align_and_what_is_absent_is_a_dash() -> None:
