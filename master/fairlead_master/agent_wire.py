@@ -64,16 +64,17 @@ def read_statuses(session: int, message: pb.StatusReports) -> list[events.Status
     return [events.StatusesReported(session=session, statuses=part) for part in in_parts(statuses)]
 
 
-def read_heartbeat(session: int, message: pb.AgentHeartbeat, kinds: ResourceKinds) -> events.AgentBeat:
-    """A sign of life with what is used."""
-    return events.AgentBeat(
-        session=session,
-        used=convert.read_resources("heartbeat.used", message.used, kinds),
-        tasks=tuple(
-            (_read_key("heartbeat.tasks", report), convert.read_usage(report.usage))
-            for report in message.tasks
-        ),
+def read_heartbeat(session: int, message: pb.AgentHeartbeat, kinds: ResourceKinds) -> list[events.AgentBeat]:
+    """A sign of life with what is used, so many tasks an event."""
+    used = convert.read_resources("heartbeat.used", message.used, kinds)
+    reports = tuple(
+        [(_read_key("heartbeat.tasks", report), convert.read_usage(report.usage)) for report in message.tasks]
     )
+    *parts, last = in_parts(reports)
+    return [
+        *(events.AgentBeat(session=session, used=used, tasks=part, is_last=False) for part in parts),
+        events.AgentBeat(session=session, used=used, tasks=last),
+    ]
 
 
 def _read_key(field: str, report: pb.TaskUsageReport) -> TaskKey:

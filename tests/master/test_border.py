@@ -114,7 +114,7 @@ def read(what: Any, session: int) -> Sequence[events.Event]:
         case agent_pb2.AgentMessage():
             return [agent_wire.read_register(session, what, KINDS)]
         case agent_pb2.AgentHeartbeat():
-            return [agent_wire.read_heartbeat(session, what, KINDS)]
+            return agent_wire.read_heartbeat(session, what, KINDS)
         case agent_pb2.StatusReports():
             return agent_wire.read_statuses(session, what)
         case framework_pb2.FrameworkCall() if what.WhichOneof("call") == "hello":
@@ -172,7 +172,8 @@ def test_one_agents_largest_figures_break_no_listing() -> None:
     report = agent_pb2.TaskUsageReport(framework_id="f1-1", task_id="t1", usage=usage)
     for now_ms in (1_000_100, 1_000_101, 1_002_000):
         cluster.now_ms = now_ms
-        step(cluster, agent_wire.read_heartbeat(agent, agent_pb2.AgentHeartbeat(tasks=[report]), KINDS))
+        (beat,) = agent_wire.read_heartbeat(agent, agent_pb2.AgentHeartbeat(tasks=[report]), KINDS)
+        step(cluster, beat)
 
         assert all_listings(cluster)
 

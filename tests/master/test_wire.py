@@ -217,6 +217,15 @@ def test_many_reports_become_several_events_in_their_order() -> None:
     assert [status.task_id for status in last.statuses] == [f"t{count - 1}"]
 
 
+def test_a_heartbeat_with_many_measurements_is_read_in_parts() -> None:
+    reports = [agent_pb2.TaskUsageReport(framework_id="f", task_id=f"t{number}") for number in range(501)]
+
+    first, last = agent_wire.read_heartbeat(SESSION, agent_pb2.AgentHeartbeat(tasks=reports), KINDS)
+
+    assert (len(first.tasks), first.is_last) == (500, False)
+    assert (len(last.tasks), last.is_last) == (1, True)
+
+
 async def test_large_messages_are_read_in_a_thread_and_small_ones_let_others_in_now_and_then() -> None:
     large, small = a_demand(classes=50, values=90), a_demand(classes=1, values=1)
     reading, here = Reading(), threading.get_ident()

@@ -210,7 +210,7 @@ def agent_beat(master: Master, event: AgentBeat, now_ms: int) -> None:
         return
     master.hear(agent, now_ms)
     agent.used = event.used
-    measurements.beat(master, agent, event.tasks, now_ms)
+    measurements.beat(master, agent, event, now_ms)
     if agent.state is AgentState.OVERCOMMITTED:
         _judge_capacity(master, agent)
 
@@ -249,6 +249,7 @@ def close_session(master: Master, agent: Agent) -> None:
     agent.session = None
     agent.registration = None
     master.registering.pop(agent.agent_id, None)
+    master.measuring.pop(agent.agent_id, None)
     offers.rescind(master, list(agent.offers.values()), offers.AGENT_LEFT)
     master.allocator.set_agent_active(agent.agent_id, False)
 

@@ -186,6 +186,8 @@ class AgentBeat:
     session: int
     used: Vector
     tasks: tuple[tuple[TaskKey, TaskUsage], ...] = ()
+    is_last: bool = True
+    """Of the parts of one heartbeat, which together are all that was measured."""
 
 
 @value

@@ -10,7 +10,16 @@ from typing import Any
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import Weight
-from fairlead_master.core import agents, events, frameworks, offers, operations, reconcile, tasks
+from fairlead_master.core import (
+    agents,
+    events,
+    frameworks,
+    measurements,
+    offers,
+    operations,
+    reconcile,
+    tasks,
+)
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import Action, StoreAgent, StoreFramework
 from fairlead_master.core.settings import CoreSettings
@@ -83,7 +92,8 @@ def _tick(master: Master, _event: events.Ticked, now_ms: int) -> None:
 
 def is_in_parts(master: Master) -> bool:
     """Whether some step left things to do to the next ticks."""
-    return bool(master.registering or master.giving_up or master.ending or master.reconciling)
+    left = (master.registering, master.giving_up, master.ending, master.reconciling, master.measuring)
+    return any(left)
 
 
 def _carry_on(master: Master, now_ms: int) -> None:
@@ -94,6 +104,7 @@ def _carry_on(master: Master, now_ms: int) -> None:
         agents.give_up_in_parts,
         frameworks.end_in_parts,
         reconcile.tell_in_parts,
+        measurements.measure_in_parts,
     ):
         left -= do_some(master, left, now_ms)
         if left <= 0:

@@ -3,12 +3,17 @@
 An agent reports the CPU time a task has spent so far; the rate is the difference over the time between two reports. A task
 whose figures did not change is not reported, so its rate is zero. What is measured of a task begins with the first
 report, or with its start where this master saw it: CPU time that an adopted task spent earlier is nobody's.
+
+An agent may have ten thousand tasks, so rates are taken in parts, all of them for the time of the heartbeat.
 """
 
+from collections import deque
 from typing import Final
 
-from fairlead_master.core.state import Agent, Framework, Master, Measured, Task
-from fairlead_proto.ids import FrameworkId, TaskKey
+from fairlead_master.core import settings as bounds
+from fairlead_master.core.events import AgentBeat
+from fairlead_master.core.state import Agent, Framework, Master, Measured, Measuring, Task
+from fairlead_proto.ids import AgentId, FrameworkId
 from fairlead_proto.resources import CPUS, DISK, MEM, Vector, add, subtract
 from fairlead_proto.tasks import TaskUsage
 
@@ -16,22 +21,41 @@ LIFE_MIN_MS: Final = 1_000
 """A task that was over sooner says nothing of what such tasks use: its start is most of it."""
 
 
-def beat(master: Master, agent: Agent, reports: tuple[tuple[TaskKey, TaskUsage], ...], now_ms: int) -> None:
+def beat(master: Master, agent: Agent, event: AgentBeat, now_ms: int) -> None:
     """An agent measured its tasks; those whose figures did not change are not among the reports."""
-    for key, usage in reports:
+    for key, usage in event.tasks:
         task = agent.tasks.get(key)
         if task is not None:
             task.usage = usage
+    if event.is_last:
+        left = deque(task for task in agent.tasks.values() if task.usage is not None)
+        master.measuring[agent.agent_id] = Measuring(left, now_ms)
+        _measure_some(master, agent.agent_id, bounds.TASKS_PER_STEP_MAX)
+
+
+def measure_in_parts(master: Master, most: int, _now_ms: int) -> int:
+    """Take the rates of so many tasks that agents measured; gives how many that were."""
+    done = 0
+    while master.measuring and done < most:
+        done += _measure_some(master, next(iter(master.measuring)), most - done)
+    return done
+
+
+def _measure_some(master: Master, agent_id: AgentId, most: int) -> int:
+    tasks, measuring = master.agents[agent_id].tasks, master.measuring[agent_id]
+    done = min(most, len(measuring.left))
     touched: dict[FrameworkId, Framework] = {}
-    for task in agent.tasks.values():
-        if task.usage is None:
-            continue
+    for _ in range(done):
+        task = measuring.left.popleft()
         framework = master.frameworks.get(task.framework_id)
-        if framework is not None:
-            _measure(master, framework, task, task.usage, now_ms)
+        if framework is not None and task.usage is not None and tasks.get(task.key) is task:
+            _measure(master, framework, task, task.usage, measuring.at_ms)
             touched[task.framework_id] = framework
     for framework_id, framework in touched.items():
         master.allocator.observe(framework_id, framework.used, framework.measured_held)
+    if not measuring.left:
+        del master.measuring[agent_id]
+    return done
 
 
 def ended(master: Master, framework: Framework, task: Task, now_ms: int, *, has_last_word: bool) -> None:

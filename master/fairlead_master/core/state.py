@@ -169,6 +169,15 @@ class Registration:
 
 
 @dataclass(slots=True, eq=False)
+class Measuring:
+    """Tasks that an agent measured, as far as their figures are not taken."""
+
+    left: deque[Task]
+    at_ms: int
+    """When it said so."""
+
+
+@dataclass(slots=True, eq=False)
 class Agent:
     """A host that runs tasks."""
 
@@ -271,6 +280,8 @@ class Master:
     """Disconnected, recovering and unreachable ones."""
     registering: dict[AgentId, Agent] = field(default_factory=dict)
     """Connected agents of which not all they brought is settled."""
+    measuring: dict[AgentId, Measuring] = field(default_factory=dict)
+    """Of connected agents."""
     giving_up: dict[AgentId, deque[Task]] = field(default_factory=dict)
     """Unreachable agents, with their tasks that are not judged yet."""
     weights: dict[Role, Weight] = field(default_factory=dict)

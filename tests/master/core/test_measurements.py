@@ -3,6 +3,7 @@
 import pytest
 
 from fairlead_master.core import events
+from fairlead_master.core import settings as bounds
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import TaskState
@@ -67,6 +68,47 @@ def test_the_rate_is_the_time_spent_between_two_reports() -> None:
 
     assert first == (1_000, GIB, 0, 0)
     assert used(cluster) == (200, 3, 0, 0)
+
+
+def test_rates_of_many_tasks_are_taken_in_parts_for_the_time_of_their_heartbeat() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent(cpus=1_000, gib=1_000)
+    session, _ = cluster.new_framework()
+    count = 2 * bounds.TASKS_PER_STEP_MAX - 7
+    names = [f"t{number}" for number in range(count)]
+    cluster.launch(session, *names)
+    cluster.report(agent, *(a_status(F, name) for name in names))
+    cluster.now_ms += 5_000
+    usages = [((F, TaskId(name)), TaskUsage(cpu_time_ms=5_000)) for name in names]
+
+    cluster.step(events.AgentBeat(session=agent, used=(), tasks=tuple(usages[:900]), is_last=False))
+    before = used(cluster)
+    cluster.step(events.AgentBeat(session=agent, used=(), tasks=tuple(usages[900:])))
+    at_first = used(cluster)
+    cluster.now_ms += 2_500
+    cluster.tick()
+
+    assert before == ()
+    assert at_first[0] == bounds.TASKS_PER_STEP_MAX * 1_000
+    assert used(cluster)[0] == count * 1_000
+    assert not cluster.master.measuring
+
+
+def test_what_an_agent_measured_goes_with_its_session() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent(cpus=1_000, gib=1_000)
+    session, _ = cluster.new_framework()
+    names = [f"t{number}" for number in range(bounds.TASKS_PER_STEP_MAX + 1)]
+    cluster.launch(session, *names)
+    cluster.report(agent, *(a_status(F, name) for name in names))
+    cluster.now_ms += 5_000
+    usages = tuple([((F, TaskId(name)), TaskUsage(cpu_time_ms=5_000)) for name in names])
+    cluster.step(events.AgentBeat(session=agent, used=(), tasks=usages))
+
+    cluster.agent_leaves(agent)
+    cluster.tick()
+
+    assert used(cluster)[0] == bounds.TASKS_PER_STEP_MAX * 1_000
 
 
 def test_a_framework_uses_what_its_tasks_use_together() -> None:
