@@ -39,6 +39,7 @@ def fault_in(pattern: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=VERDICTS_KEPT)
 def steps(pattern: str) -> int:
     """Steps that RE2 makes of a pattern that has no fault, each of which a byte of a value may cost once."""
     size: int = _compiled(pattern).programsize

@@ -147,6 +147,32 @@ def test_a_cycle_ends_at_its_looks_and_at_the_agents_it_examined() -> None:
     assert 7 <= by_agents.counters.agents_examined <= 7 + 2
 
 
+def test_units_of_frameworks_that_share_a_role_count_for_what_they_take() -> None:
+    allocator = an_allocator(looks_per_cycle_max=60)
+    add_agent(allocator, "host", cpus_and_mem(1_000, 1_000))
+    for name in "fg":
+        add_framework(allocator, name, ONE, 1_000, role="shared")
+
+    allocator.cycle(0)
+
+    assert allocator.is_cut_short
+    assert 5 <= len(allocator.last_steps()) <= 11
+
+
+def test_agents_that_become_candidates_count_for_what_they_take() -> None:
+    allocator = an_allocator()
+    allocator.settings = replace(allocator.settings, agents_examined_per_cycle_max=1_000)
+    for number in range(100):
+        add_agent(allocator, f"a{number}", HOST)
+    for number in range(20):
+        add_framework(allocator, f"f{number}", cpus_and_mem(1, 1 + number), 1)
+
+    allocator.cycle(0)
+
+    assert allocator.is_cut_short
+    assert 0 < len(allocator.last_steps()) <= 5
+
+
 def cycles_of(allocator: Allocator) -> Iterator[int]:
     """How many agents each cycle examines, until all is served that can be."""
     while allocator.needs_cycle:

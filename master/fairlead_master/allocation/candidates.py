@@ -22,6 +22,9 @@ _READ_CHUNK: Final = 64
 _READ_CHUNK_MAX: Final = 1_024
 """Chunks are doubled up to this while little is found, so that a full cluster is not read in many small pieces."""
 
+SCORE_EFFORT: Final = 4
+"""What it takes to score an agent and give it a place in a window, in looks at one column of it."""
+
 CUT_SHORT: Final = -2
 """In place of an index: the cycle has looked at enough agents before it found one."""
 
@@ -224,6 +227,7 @@ class Candidates:
         else:
             return True
         if fresh:
+            self._counters.agents_examined += SCORE_EFFORT * len(fresh)
             shape.window += self._scored(shape, list(fresh))
             shape.members.update(fresh)
             heapify(shape.window)

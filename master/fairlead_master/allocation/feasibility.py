@@ -1,6 +1,6 @@
 """Whether a unit could ever run on the agents there are, and if not, how far the best of them is from it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
 from fairlead_master.allocation.accounts import Demand, Framework
@@ -41,7 +41,7 @@ class Asking:
 
 
 def find_infeasibility(
-    agents: Iterable[Agent],
+    agents: Collection[Agent],
     unit: Vector,
     constraints: tuple[Constraint, ...],
     counters: Counters,
@@ -51,9 +51,8 @@ def find_infeasibility(
 
     None if some could, if there is no agent to ask, or if ``counters.agents_asked`` reached ``asked_max`` before that was known.
     """
-    all_agents = list(agents)
     most = 2**63 if asked_max is None else asked_max
-    for agent in all_agents:
+    for agent in agents:
         if counters.agents_asked >= most:
             return None
         counters.agents_asked += CONSTRAINT_EFFORT
@@ -61,16 +60,20 @@ def find_infeasibility(
             counters.agents_asked += agent.effort(constraints)
             if agent.meets(constraints):
                 return None
-    return _diagnose(all_agents, unit, constraints, counters, most)
+    return _diagnose(agents, unit, constraints, counters, most)
 
 
 def _diagnose(
-    all_agents: list[Agent], unit: Vector, constraints: tuple[Constraint, ...], counters: Counters, most: int
+    agents: Collection[Agent],
+    unit: Vector,
+    constraints: tuple[Constraint, ...],
+    counters: Counters,
+    most: int,
 ) -> Infeasibility | None:
     """No agent could hold it: which is nearest, of those that are asked."""
     matching = []
     fits_without_constraints = False
-    for agent in all_agents:
+    for agent in agents:
         if counters.agents_asked >= most:
             break
         counters.agents_asked += SHORTFALL_EFFORT + agent.effort(constraints)
@@ -78,12 +81,12 @@ def _diagnose(
             fits_without_constraints = True  # It does not meet them, or it would have been found.
         elif agent.meets(constraints):
             matching.append(agent)
-    if not all_agents or (not matching and counters.agents_asked >= most):
+    if not agents or (not matching and counters.agents_asked >= most):
         return None
     # Ties go to the agent that was added first.
     best = min(matching, key=lambda agent: shortfall(unit, agent.total), default=None)
     return Infeasibility(
-        agents=len(all_agents),
+        agents=len(agents),
         agents_matching=len(matching),
         fits_without_constraints=fits_without_constraints,
         best_agent_id=best.agent_id if best is not None else None,

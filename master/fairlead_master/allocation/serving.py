@@ -6,6 +6,7 @@ agent gains, free parts only shrink, and the next cycle goes on as if there had 
 
 from collections.abc import Mapping
 from enum import Enum, unique
+from typing import Final
 
 from fairlead_master.allocation.agents import Agent
 from fairlead_master.allocation.api import AllocationSettings, Counters
@@ -16,6 +17,10 @@ from fairlead_master.allocation.hierarchy import Hierarchy
 from fairlead_master.allocation.search import AgentSearch
 from fairlead_master.allocation.steps import Step
 from fairlead_proto.ids import AgentId
+
+CONFIRMED_LOOKS: Final = 5
+"""What it takes to find out whether a member of a group is still next when all count for the unit, and to count them again
+once it is served, in looks: where frameworks share a role a unit costs some 40 µs more."""
 
 
 @unique
@@ -83,6 +88,7 @@ def serve(
             if not hierarchy.confirm(framework, shape):
                 continue
             index = search.place(shape)
+            counters.looks += CONFIRMED_LOOKS
         counters.looks += 1
         demands.granted(framework, demand)
         before, after = hierarchy.serve(framework, shape.unit)
