@@ -130,9 +130,9 @@ class _Session:
                 for event in await self._reading.read(message, read):
                     self._runner.post(event)
             case "heartbeat":
-                read = partial(agent_wire.read_heartbeat, self.number, message.heartbeat, self._kinds)
-                for event in await self._reading.read(message, read):
-                    self._runner.post(event)
+                read_beats = partial(agent_wire.read_heartbeat, self.number, message.heartbeat, self._kinds)
+                for beat in await self._reading.read(message, read_beats):
+                    self._runner.post(beat)
             case "file_chunk":
                 question = self._questions.get(message.file_chunk.request_id)
                 if question is not None and not question.done():
