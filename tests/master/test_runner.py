@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from fairlead_master import runner as runner_module
 from fairlead_master.allocation.api import Weight
 from fairlead_master.core import actions, events
+from fairlead_master.core import turn as turn_module
 from fairlead_master.core.actions import Action, CallCode, Durable, ErrorCode
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import FrameworkState
+from fairlead_master.core.turn import TURN_MS_MAX
 from fairlead_master.registry_files import NoRoomError
-from fairlead_master.runner import TURN_MS_MAX, Clock, Runner
+from fairlead_master.runner import Clock, Runner
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from tests.builders.master import KINDS, a_class, resources
 
@@ -115,7 +116,7 @@ class Desk:
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(turn_module, "RETRY_MS", 0)
 
 
 async def test_nobody_hears_of_what_is_not_durable() -> None:

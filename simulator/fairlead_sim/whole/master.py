@@ -1,22 +1,21 @@
-"""The master's shell: its machine stepped with all that arrived, and what it decided sent to each peer in one message."""
+"""The master's shell: its machine's turns on all that arrived, and what they decided sent to each peer in one message."""
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
 
 from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
+from fairlead_master.core.turn import Turn
 from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.engine import Engine
 from fairlead_sim.whole.turns import Reminder
 
-Order = actions.ToFramework | actions.ToAgent
+Order = actions.Action
+"""One for a session, that is."""
 Receive = Callable[[list[Order]], None]
 """What a peer does with a message: all that one turn has for it, in order."""
-
-_TO_NOBODY: Final = actions.DURABLE | {actions.AnswerOperator}
-"""What would be written down, for a master that failed; and there are no operators."""
 
 
 class MasterShell:
@@ -24,8 +23,7 @@ class MasterShell:
 
     def __init__(self, engine: Engine, settings: CoreSettings, network_ms: int) -> None:
         self.machine = Machine(ResourceKinds(), settings, Remembered(epoch=1), engine.now_ms)
-        self.steps = 0
-        """Of the machine."""
+        self._turn = Turn(self.machine, None)
         self._engine = engine
         self._network_ms = network_ms
         self._peers: dict[int, Receive] = {}
@@ -40,60 +38,40 @@ class MasterShell:
         self._sessions += 1
         session = self._sessions
         self._peers[session] = receive
-        answer = self._step([make(session)]).pop(session, [])
+        self._turn.take(make(session), self._engine.now_ms)
+        outgoing, _ = self._turn.collect()
         # Whatever else follows has time until the next turn.
         self._plan()
-        return answer
+        return outgoing.get(session, [])
 
     def send(self, message: list[events.Event]) -> None:
         """A peer sends a message: events of one session, in order."""
         at_ms = self._engine.now_ms + self._network_ms
         if at_ms != self._arriving_ms:
             self._arriving_ms, self._arriving = at_ms, []
-            self._engine.after(self._network_ms, partial(self._turn, self._arriving))
+            self._engine.after(self._network_ms, partial(self._run_turn, self._arriving))
         self._arriving += message
 
     def _plan(self) -> None:
         """Have a turn after all that happens now."""
-        self._engine.after(0, partial(self._turn, []))
+        self._engine.after(0, partial(self._run_turn, []))
 
     def disconnect(self, session: int) -> None:
         """A framework closes its session: what it sent before still arrives, what is under way to it does not."""
         del self._peers[session]
         self.send([events.FrameworkDisconnected(session=session)])
 
-    def _turn(self, arrived: list[events.Event]) -> None:
+    def _run_turn(self, arrived: list[events.Event]) -> None:
         if arrived is self._arriving:
             self._arriving_ms = (
                 None  # What follows at once, where the network takes no time, is for another turn.
             )
-        machine, now_ms = self.machine, self._engine.now_ms
-        outgoing = self._step(arrived)
-        deadline_ms = machine.next_deadline_ms(now_ms)
-        if deadline_ms is not None and deadline_ms <= now_ms:
-            for session, orders in self._step([events.Ticked()]).items():
-                outgoing.setdefault(session, []).extend(orders)
-            deadline_ms = machine.next_deadline_ms(now_ms)
-        self._reminder.by(deadline_ms)
+        turn, now_ms = self._turn, self._engine.now_ms
+        turn.events.extend(arrived)
+        self._reminder.by(turn.run(lambda: now_ms, events_max=sys.maxsize))
+        outgoing, _ = turn.collect()
         if outgoing:
             self._engine.after(self._network_ms, partial(self._deliver, outgoing))
-
-    def _step(self, arrived: list[events.Event]) -> dict[int, list[Order]]:
-        """What the machine has to say to each session about these events."""
-        outgoing: dict[int, list[Order]] = {}
-        self.steps += len(arrived)
-        step, now_ms = self.machine.step, self._engine.now_ms
-        for event in arrived:
-            for action in step(event, now_ms):
-                if type(action) in _TO_NOBODY:
-                    continue
-                order: Order = action  # type: ignore[assignment]  # all others are for a session
-                session = order.session
-                if session in outgoing:
-                    outgoing[session].append(order)
-                else:
-                    outgoing[session] = [order]
-        return outgoing
 
     def _deliver(self, outgoing: Mapping[int, list[Order]]) -> None:
         for session, orders in outgoing.items():
