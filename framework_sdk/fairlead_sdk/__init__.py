@@ -6,7 +6,7 @@
         results = await framework.run([Task(["job", str(i)], cpus=1, mem="512MiB") for i in range(100)])
 
 ``fairlead_sdk.sync`` has the same without ``await``; ``Scheduler`` is the class to subclass for a scheduler of one's own;
-``fairlead_sdk.testing`` has a cluster in memory to test either. Names are imported when they are first used, because
+``fairlead_sim.testing`` has a cluster in memory to test either. Names are imported when they are first used, because
 grpc takes longer to import than everything else.
 """
 

@@ -1,6 +1,6 @@
 """Time as the SDK sees it: one interface, so that a test may own the clock.
 
-``LoopClock`` is the event loop's own; ``fairlead_sdk.testing`` has one that stands still until told.
+``LoopClock`` is the event loop's own; ``fairlead_sim.testing`` has one that stands still until told.
 """
 
 import asyncio

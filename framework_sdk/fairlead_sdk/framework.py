@@ -58,7 +58,7 @@ class Framework:
 
     Args:
         name: for people.
-        master: HOST:PORT, a transport such as ``fairlead_sdk.testing.FakeMaster``, or None for ``FAIRLEAD_MASTER`` and
+        master: HOST:PORT, a transport such as ``fairlead_sim.testing.VirtualMaster``, or None for ``FAIRLEAD_MASTER`` and
             then 127.0.0.1:5050.
         role: the account its share is counted on, like ``research/vision``; empty is ``default``.
         weight: of the role, if the role has none yet.

@@ -353,10 +353,8 @@ class Workload:
         self._forget_unreachable(job)
         if status.state is TaskState.RUNNING and not job.started_ms:
             job.started_ms = status.timestamp_ms
-        repeated = status.state is not TaskState.KILLING and (
-            came_back or status.reason is Reason.RECONCILIATION
-        )
-        return [EndTasks((job.attempt_id,))] if job.kill_wanted and repeated else []
+        is_asked_again = job.kill_wanted and came_back and status.state is not TaskState.KILLING
+        return [EndTasks((job.attempt_id,))] if is_asked_again else []
 
     def _on_demand_answered(self, event: DemandAnswered, now_ms: int) -> list[Action]:
         refusals = self._refusals

@@ -1,12 +1,11 @@
 """An agent of a simulated cluster: the real core of the agent, over a model of processes, a journal and a session.
 
-The model stands in for the executor and the disk and for nothing else. What a task does is read from its command, so a
-task is all that has to be carried to the host that runs it: ``run DURATION_MS [EXIT_CODE]``, ``stubborn …`` for one that
-ignores SIGTERM, ``missing`` for a command that is not there.
+The model stands in for the executor and the disk and for nothing else. What a process does is a ``Program``, by default the
+one its command spells out: then a task is all that has to be carried to the host that runs it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairlead_agent.core import actions, events
 from fairlead_agent.core.machine import AgentMachine
@@ -16,7 +15,7 @@ from fairlead_agent.core.state import AgentSettings
 from fairlead_master.core import events as to_master
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.task_state import Reason
-from fairlead_proto.tasks import TaskSpec, TaskUsage
+from fairlead_proto.tasks import TaskSpec, TaskStatus, TaskUsage
 from fairlead_sim.engine import Alarm, Engine, Occurrence
 from fairlead_sim.network import Connection, End, Message, Network
 
@@ -40,11 +39,38 @@ class HostOptions:
     """From an agent's start, or an executor's loss, to a connected executor."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What a task's process does."""
+
+    duration_ms: int | None = None
+    """None: it runs until it is ended."""
+    exit_code: int | None = 0
+    """None, and no signal: nobody sees the end."""
+    signal: int | None = None
+    message: str = ""
+    usage: TaskUsage | None = None
+    is_stubborn: bool = False
+    """Ignores SIGTERM."""
+    is_missing: bool = False
+    """There is no such command."""
+
+
+def program_of_command(_key: TaskKey, spec: TaskSpec) -> Program:
+    """The program a command spells out: ``run DURATION_MS [EXIT_CODE]``, ``stubborn …``, or ``missing``."""
+    verb, *numbers = spec.command
+    if verb == "missing":
+        return Program(is_missing=True)
+    return Program(
+        duration_ms=int(numbers[0]),
+        exit_code=int(numbers[1]) if len(numbers) > 1 else 0,
+        is_stubborn=verb == "stubborn",
+    )
+
+
 @dataclass(slots=True, eq=False)
 class _Process:
-    ends_ms: int
-    exit_code: int
-    is_stubborn: bool
+    program: Program
     end: Occurrence | None = None
 
 
@@ -58,27 +84,30 @@ class ProcessTable:
     ended: dict[TaskKey, events.ProcessExited | events.ProcessStartFailed] = field(default_factory=dict)
     report: Callable[[events.Event], None] = lambda _: None
     """Whoever is connected; reports to nobody are kept in ``ended``."""
+    program_of: Callable[[TaskKey, TaskSpec], Program] = program_of_command
 
     def start(self, key: TaskKey, spec: TaskSpec) -> None:
         """Make a process of a task."""
-        verb, *numbers = spec.command
-        if verb == "missing":
+        program = self.program_of(key, spec)
+        if program.is_missing:
             failure = events.ProcessStartFailed(
-                key=key, reason=Reason.COMMAND_NOT_FOUND, message="no such command"
+                key=key, reason=Reason.COMMAND_NOT_FOUND, message=program.message or "no such command"
             )
             self.engine.after(0, lambda: self._over(failure))
             return
-        duration_ms, exit_code = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
         started_ms = self.engine.random.randint(self.options.start_min_ms, self.options.start_max_ms)
-        process = _Process(self.engine.now_ms + started_ms + duration_ms, exit_code, verb == "stubborn")
-        self.running[key] = process
+        process = self.running[key] = _Process(program)
         self.engine.after(started_ms, lambda: self._started(key, process))
-        process.end = self.engine.maybe_at(process.ends_ms, lambda: self._exit(key, process.exit_code, None))
+        if program.duration_ms is not None:
+            process.end = self.engine.maybe_after(
+                started_ms + program.duration_ms,
+                lambda: self._exit(key, program.exit_code, program.signal, program.message),
+            )
 
     def signal(self, key: TaskKey, *, force: bool) -> None:
         """End a process, if it is there and lets itself be ended."""
         process = self.running.get(key)
-        if process is not None and (force or not process.is_stubborn):
+        if process is not None and (force or not process.program.is_stubborn):
             self.engine.after(self.options.end_ms, lambda: self._exit(key, None, 9 if force else 15))
 
     def forget(self, key: TaskKey) -> None:
@@ -100,14 +129,21 @@ class ProcessTable:
         if self.running.get(key) is process:
             self.report(events.ProcessStarted(key=key))
 
-    def _exit(self, key: TaskKey, exit_code: int | None, signal: int | None) -> None:
+    def _exit(self, key: TaskKey, exit_code: int | None, signal: int | None, message: str = "") -> None:
         process = self.running.pop(key, None)
         if process is None:
             return
         if process.end is not None:
             process.end.cancel()
         self._over(
-            events.ProcessExited(key=key, exit_code=exit_code, signal=signal, ended_ms=self.engine.now_ms)
+            events.ProcessExited(
+                key=key,
+                exit_code=exit_code,
+                signal=signal,
+                message=message,
+                usage=process.program.usage,
+                ended_ms=self.engine.now_ms,
+            )
         )
 
     def _over(self, end: events.ProcessExited | events.ProcessStartFailed) -> None:
@@ -136,10 +172,13 @@ class SimulatedAgent:
         """May be replaced while the agent is down: other totals, other attributes."""
         self.starts: list[TaskKey] = []
         """Every process that was ever ordered here, in order."""
+        self.retell: Callable[[TaskStatus], TaskStatus] = lambda status: status
+        """What becomes of a status on its way to the master: ends that no process can have are made so."""
         self._engine = engine
         self._network = network
         self._options = options
         self._tell = tell
+        self._compact_at = _COMPACT_AT
         self._boot = 1
         self._life = 0
         """Counts starts and crashes: what was scheduled in an earlier life does not happen in a later one."""
@@ -253,8 +292,9 @@ class SimulatedAgent:
         match action:
             case actions.Checkpoint():
                 self.journal += action.records
-                if len(self.journal) > _COMPACT_AT:
+                if len(self.journal) > self._compact_at:
                     self.journal = machine.snapshot()
+                    self._compact_at = max(_COMPACT_AT, 2 * len(self.journal))
             case actions.StartProcess():
                 key = (action.framework_id, action.spec.task_id)
                 self.starts.append(key)
@@ -287,13 +327,12 @@ class SimulatedAgent:
             return
         match action:
             case actions.SendRegistration():
-                connection.send_up(
-                    registration(connection.number, action, self._engine.now_ms), is_first=True
-                )
+                owed = tuple(map(self.retell, action.unacknowledged))
+                hello = replace(action, unacknowledged=owed)
+                connection.send_up(registration(connection.number, hello, self._engine.now_ms), is_first=True)
             case actions.SendStatuses():
-                connection.send_up(
-                    to_master.StatusesReported(session=connection.number, statuses=action.statuses)
-                )
+                statuses = tuple(map(self.retell, action.statuses))
+                connection.send_up(to_master.StatusesReported(session=connection.number, statuses=statuses))
             case actions.SendHeartbeat():
                 connection.send_up(
                     to_master.AgentBeat(session=connection.number, used=action.used, tasks=action.tasks)

@@ -12,7 +12,7 @@ import pytest
 from fairlead_cli.errors import Unreachable
 from fairlead_cli.local_cluster import LocalCluster
 from fairlead_cli.reaching import RETRY_MS, reach
-from fairlead_sdk.testing.virtual_clock import VirtualClock
+from fairlead_sim.testing import VirtualClock
 from tests.cli.conftest import Invoke
 
 NOWHERE = "127.0.0.1:1"

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from fairlead_sdk import TaskState
-from fairlead_sdk.testing import FakeMaster, Outcome
+from fairlead_sim.testing import Outcome, VirtualMaster
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -24,21 +24,21 @@ def example(name: str) -> ModuleType:
 
 
 async def test_hello_world_prints_what_its_tasks_said(capsys: pytest.CaptureFixture[str]) -> None:
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("a", cpus=1, mem="1GiB")
     for number in range(3):
-        master.script(f"framework-1-{number + 1}", Outcome(stdout=f"hi {number}\n"))
+        master.script(f"f1-1-{number + 1}", Outcome(stdout=f"hi {number}\n"))
 
     await master.finish(example("hello_world").main(master))
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"framework-1-{n + 1} FINISHED hi {n}" for n in range(3)]
+    assert lines == [f"f1-1-{n + 1} FINISHED hi {n}" for n in range(3)]
 
 
 async def test_the_sweep_prints_a_row_a_point_and_fails_if_one_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("a", cpus=4, mem="2GiB")
     master.script("rate=0.1 size=10", Outcome(stdout="0.9091\n"))
     master.script("rate=0.1 size=1000", Outcome(exit_code=1))
@@ -55,7 +55,7 @@ async def test_the_sweep_prints_a_row_a_point_and_fails_if_one_does(
 
 
 async def test_a_point_of_the_sweep_that_fits_nowhere_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("a", cpus=1, mem="2GiB")
 
     code = await master.finish(example("parameter_sweep").main(master, 2))
@@ -68,7 +68,7 @@ async def test_a_point_of_the_sweep_that_fits_nowhere_is_a_row(capsys: pytest.Ca
 
 async def test_the_rack_scheduler_keeps_copies_on_different_racks() -> None:
     racks = example("rack_scheduler")
-    master = FakeMaster()
+    master = VirtualMaster()
     for name in ("a1", "a2", "b1", "c1"):
         master.add_agent(name, cpus=8, mem="8GiB", attributes={"rack": name[0]})
     master.add_agent("nowhere", cpus=8, mem="8GiB")
@@ -95,8 +95,8 @@ async def test_the_rack_scheduler_keeps_copies_on_different_racks() -> None:
 
 
 async def test_the_rack_scheduler_says_when_no_agent_has_a_rack(capsys: pytest.CaptureFixture[str]) -> None:
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("nowhere", cpus=8, mem="8GiB")
 
     assert await master.finish(example("rack_scheduler").main(master)) == 1
-    assert "no registered agent is large enough" in capsys.readouterr().out
+    assert "no registered agent meets rack" in capsys.readouterr().out

@@ -1,5 +1,7 @@
 """A replay of the sample on a cluster in memory, which ends the same way each time."""
 
+from dataclasses import replace
+
 from fairlead_lab.metrics.records import ClusterSample, RoleSample, RunRecord
 from fairlead_lab.replay.replay_driver import ReplayDriver
 from fairlead_lab.replay.sleep_tasks import SleepRunner
@@ -7,7 +9,8 @@ from fairlead_lab.workloads.plan import plan_replay
 from fairlead_lab.workloads.sample import SAMPLE
 from fairlead_lab.workloads.scaling import ScalingRule
 from fairlead_lab.workloads.traces import Trace
-from fairlead_sdk.testing import FakeMaster, Outcome
+from fairlead_master.allocation.api import AllocationSettings
+from fairlead_sim.testing import AT_ONCE, Outcome, VirtualMaster
 from fairlead_sim.workload import group_jobs
 
 GIB = 2**30
@@ -16,11 +19,11 @@ AGENTS = ("a0", "a1")
 
 
 async def a_run(policy: str) -> RunRecord:
-    """The record of a run; the policy is only its name, since a cluster in memory serves who came first."""
+    """The record of a run under a policy."""
     jobs = group_jobs(Trace(SAMPLE))
     rule = ScalingRule(reference=(16_000, 64 * GIB, 0, 0), agents=(NODE,) * 2, speedup=60)
     plan = plan_replay(jobs, rule)
-    master = FakeMaster()
+    master = VirtualMaster(settings=replace(AT_ONCE, allocation=AllocationSettings(policy=policy)))
     for agent in AGENTS:
         master.add_agent(agent, cpus=4, mem="8GiB")
     for job in plan.jobs:

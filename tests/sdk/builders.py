@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from fairlead_sdk import Task
-from fairlead_sdk.testing import FakeMaster
+from fairlead_sim.testing import VirtualMaster
 
 _T = TypeVar("_T")
 
@@ -15,9 +15,9 @@ def a_task(name: str = "", **options: Any) -> Task:
     return Task(["true"], **{"cpus": 1, "mem": "64MiB", "name": name, **options})
 
 
-def a_master(*, cpus: int = 4) -> FakeMaster:
+def a_master(*, cpus: int = 4) -> VirtualMaster:
     """One agent, called a."""
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("a", cpus=cpus, mem="8GiB")
     return master
 

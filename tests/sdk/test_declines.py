@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from fairlead_sdk import Driver, Offer, Scheduler, Task, TaskStatus, demand_class, is_terminal, run_scheduler
-from fairlead_sdk.testing import FakeMaster
 from fairlead_sdk.wire import write_batches
+from fairlead_sim.testing import VirtualMaster
 from tests.sdk.builders import a_task
 from tests.sdk.test_session_state import an_open_session
 
@@ -52,9 +52,9 @@ class Careful(Scheduler):
             driver.stop()
 
 
-def a_master() -> FakeMaster:
+def a_master() -> VirtualMaster:
     """One agent, with room for all."""
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("large", cpus=100, mem="100GiB")
     return master
 

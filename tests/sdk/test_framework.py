@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, Reason, TaskState
 from fairlead_sdk.events import Rejection
-from fairlead_sdk.testing import FakeMaster, Outcome
+from fairlead_sim.testing import Outcome, VirtualMaster
 from tests.sdk.builders import a_master, a_task, begin
 
 
@@ -125,7 +125,7 @@ async def test_a_task_that_fits_nowhere_is_told_of_at_once() -> None:
 
 
 async def test_demand_waits_while_no_agent_is_registered() -> None:
-    master = FakeMaster()
+    master = VirtualMaster()
     async with Framework("f", master=master) as framework:
         run = begin(framework.run([a_task(cpus=3)]))
         await master.advance(60_000)
@@ -230,7 +230,7 @@ async def test_a_handle_can_be_awaited_and_killed() -> None:
 
 
 async def test_a_task_killed_while_it_waits_never_starts() -> None:
-    master = FakeMaster()
+    master = VirtualMaster()
     async with Framework("f", master=master) as framework:
         handle = framework.submit(a_task())
         handle.kill()

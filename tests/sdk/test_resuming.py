@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fairlead_sdk import Framework, Task, TaskState
-from fairlead_sdk.testing import FakeMaster, Outcome
+from fairlead_sim.testing import Outcome, VirtualMaster
 from tests.sdk.builders import a_master, a_task, begin
 
 
-async def left_behind(master: FakeMaster, *tasks: Task, after_ms: int = 1_000) -> str:
+async def left_behind(master: VirtualMaster, *tasks: Task, after_ms: int = 1_000) -> str:
     """The id of a framework that launched these tasks and went away without a word."""
     framework = Framework("f", master=master, on_exit="leave")
     await framework.start()
@@ -23,7 +23,7 @@ async def left_behind(master: FakeMaster, *tasks: Task, after_ms: int = 1_000) -
 
 
 @asynccontextmanager
-async def resumed(master: FakeMaster, framework_id: str) -> AsyncIterator[Framework]:
+async def resumed(master: VirtualMaster, framework_id: str) -> AsyncIterator[Framework]:
     async with Framework("f", master=master, framework_id=framework_id) as framework:
         yield framework
 
@@ -125,9 +125,7 @@ async def test_a_task_without_an_id_is_refused_as_nobody_could_know_it() -> None
     framework_id = await left_behind(master, a_task("long"))
 
     async with resumed(master, framework_id) as framework:
-        with pytest.raises(
-            ValueError, match="task_id: expected one, got none for long: framework framework-1"
-        ):
+        with pytest.raises(ValueError, match="task_id: expected one, got none for long: framework f1-1"):
             await framework.run([a_task("long")])
     assert len(master.tasks) == 1
 

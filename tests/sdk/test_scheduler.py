@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -15,14 +16,13 @@ from fairlead_sdk import (
     Scheduler,
     Scope,
     Superseded,
-    TaskState,
     TaskStatus,
     demand_class,
     is_terminal,
     run_scheduler,
 )
 from fairlead_sdk.events import ErrorCode
-from fairlead_sdk.testing import FakeMaster, Outcome
+from fairlead_sim.testing import AT_ONCE, Outcome, VirtualMaster
 from tests.sdk.builders import a_master, a_task, begin
 
 
@@ -82,6 +82,7 @@ async def test_a_scheduler_is_offered_what_it_asked_for_and_told_what_happens() 
 
     assert scheduler.notes == ["registered", "RUNNING", "FINISHED"]
     assert [item.launched for item in scheduler.answers] == [True]
+    await master.advance(60_000)
     assert not master.tasks[0].unacknowledged
     assert not master.frameworks
     master.assert_at_rest()
@@ -130,7 +131,7 @@ async def test_an_offer_that_is_over_is_answered_expired_without_asking() -> Non
     late = Late()
     late.on_offers = scheduler.on_offers
     run = begin(run_scheduler(late, master=master))
-    await master.advance(9_999)
+    await master.advance(4_999)
     assert not answers
     await master.advance(1)
 
@@ -252,10 +253,10 @@ async def test_a_scheduler_may_leave_its_tasks_running() -> None:
     await master.finish(run_scheduler(Leave(), master=master))
 
     assert len(master.running()) == 1
-    assert list(master.frameworks) == ["framework-1"]
+    assert list(master.frameworks) == ["f1-1"]
 
 
-async def test_reconciliation_says_when_it_is_done() -> None:
+async def test_reconciliation_tells_what_is_news_and_says_when_it_is_done() -> None:
     master = a_master()
     master.script(lambda _: True, Outcome(duration_ms=None))
     seen: list[object] = []
@@ -264,7 +265,7 @@ async def test_reconciliation_says_when_it_is_done() -> None:
         async def status_update(self, driver: Driver, status: TaskStatus) -> None:  # type: ignore[override]
             self.notes.append(f"{status.task_id} {status.state.value} {status.reason.value}")
             if len(self.notes) == 2:
-                seen.append(await driver.reconcile("framework-1-1", "nobody"))
+                seen.append(await driver.reconcile("f1-1-1", "nobody"))
 
     scheduler = Asker()
     run = begin(run_scheduler(scheduler, master=master))
@@ -273,8 +274,7 @@ async def test_reconciliation_says_when_it_is_done() -> None:
     assert seen == [()]
     assert scheduler.notes == [
         "registered",
-        "framework-1-1 RUNNING NONE",
-        "framework-1-1 RUNNING RECONCILIATION",
+        "f1-1-1 RUNNING NONE",
         "nobody LOST UNKNOWN_TASK",
     ]
     run.cancel()
@@ -282,7 +282,7 @@ async def test_reconciliation_says_when_it_is_done() -> None:
 
 
 async def test_a_lost_agent_is_told_with_the_fate_of_its_tasks() -> None:
-    master = FakeMaster()
+    master = VirtualMaster(settings=replace(AT_ONCE, agent_timeout_ms=30_000, agent_forget_ms=60_000))
     master.add_agent("a", cpus=1, mem="1GiB")
     master.script(lambda _: True, Outcome(duration_ms=None))
     scheduler = StopAtEnd()
@@ -291,4 +291,5 @@ async def test_a_lost_agent_is_told_with_the_fate_of_its_tasks() -> None:
     master.lose_agent("a")
     await master.finish(run)
 
-    assert TaskState.GONE.value in scheduler.notes
+    assert scheduler.notes[-3:] == ["UNREACHABLE", "GONE", "gone a"]
+    assert master.clock.now_ms() == 91_000

@@ -14,7 +14,7 @@ import fairlead_sdk
 from fairlead_sdk import Closed, MasterUnreachable, Task, TaskState
 from fairlead_sdk.handles import Listener
 from fairlead_sdk.sync import Framework
-from fairlead_sdk.testing import FakeMaster, Outcome
+from fairlead_sim.testing import Outcome, VirtualMaster
 
 pytestmark = pytest.mark.shell
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.shell
 class _Pump:
     """Moves a fake's clock from inside the framework's loop whenever all is at rest."""
 
-    def __init__(self, master: FakeMaster) -> None:
+    def __init__(self, master: VirtualMaster) -> None:
         self._master = master
         self._over = False
 
@@ -35,14 +35,14 @@ class _Pump:
 
 
 @pytest.fixture
-def master() -> FakeMaster:
-    master = FakeMaster()
+def master() -> VirtualMaster:
+    master = VirtualMaster()
     master.add_agent("a", cpus=2, mem="1GiB")
     return master
 
 
 @pytest.fixture
-def framework(master: FakeMaster) -> Iterator[Framework]:
+def framework(master: VirtualMaster) -> Iterator[Framework]:
     with Framework("f", master=master) as framework:
         pump = _Pump(master)
         assert framework._loop is not None
@@ -67,7 +67,7 @@ def test_a_start_that_fails_leaves_nothing_running(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(fairlead_sdk.Framework, "start", start)
 
     with pytest.raises(OSError, match="refused"):
-        Framework("f", master=FakeMaster()).start()
+        Framework("f", master=VirtualMaster()).start()
 
     assert [task.cancelled() for task in begun] == [True]
 
@@ -78,7 +78,7 @@ def test_what_is_no_task_is_refused_by_name(framework: Framework, strange: Any) 
         framework.run([a_task("one"), strange])
 
 
-def test_results_come_back_to_plain_code(master: FakeMaster, framework: Framework) -> None:
+def test_results_come_back_to_plain_code(master: VirtualMaster, framework: Framework) -> None:
     master.script("bad", Outcome(exit_code=3, stdout="why"))
 
     results = framework.run([a_task(), a_task("bad")])
@@ -87,14 +87,14 @@ def test_results_come_back_to_plain_code(master: FakeMaster, framework: Framewor
     assert framework.stdout(results[1]) == "why"
     assert framework.read_file(results[1], "stdout") == b"why"
     assert b"".join(framework.logs(results[1])) == b"why"
-    assert framework.framework_id == "framework-1"
+    assert framework.framework_id == "f1-1"
 
 
 def public_names(thing: object) -> set[str]:
     return {name for name in dir(thing) if not name.startswith("_")}
 
 
-def test_every_name_of_the_class_with_await_is_there_without(master: FakeMaster) -> None:
+def test_every_name_of_the_class_with_await_is_there_without(master: VirtualMaster) -> None:
     missing = public_names(fairlead_sdk.Framework("f", master=master)) - public_names(Framework("f"))
 
     assert not missing
@@ -109,7 +109,7 @@ def test_every_name_of_a_handle_with_await_is_there_without(framework: Framework
     assert not missing
 
 
-def test_what_is_asked_of_a_framework_reaches_it(master: FakeMaster, framework: Framework) -> None:
+def test_what_is_asked_of_a_framework_reaches_it(master: VirtualMaster, framework: Framework) -> None:
     master.script("long", Outcome(duration_ms=None))
     handle = framework.submit(a_task("long"))
     assert framework.state_of(handle.task_id) is not None
@@ -122,7 +122,7 @@ def test_what_is_asked_of_a_framework_reaches_it(master: FakeMaster, framework: 
     assert (framework.name, framework.on_exit, framework._framework.on_exit) == ("f", "leave", "leave")
 
 
-def test_a_handle_waits_with_a_limit_and_kills(master: FakeMaster, framework: Framework) -> None:
+def test_a_handle_waits_with_a_limit_and_kills(master: VirtualMaster, framework: Framework) -> None:
     master.script("long", Outcome(duration_ms=None))
     handle = framework.submit(a_task("long"))
 
@@ -135,7 +135,7 @@ def test_a_handle_waits_with_a_limit_and_kills(master: FakeMaster, framework: Fr
     assert handle.state == "KILLED"
 
 
-def test_results_can_be_taken_as_they_come(master: FakeMaster, framework: Framework) -> None:
+def test_results_can_be_taken_as_they_come(master: VirtualMaster, framework: Framework) -> None:
     master.script("slow", Outcome(duration_ms=5_000))
 
     names = [result.task.name for result in framework.as_completed([a_task("slow"), a_task("quick")])]
@@ -143,7 +143,7 @@ def test_results_can_be_taken_as_they_come(master: FakeMaster, framework: Framew
     assert names == ["quick", "slow"]
 
 
-def test_leaving_the_loop_early_kills_the_rest(master: FakeMaster, framework: Framework) -> None:
+def test_leaving_the_loop_early_kills_the_rest(master: VirtualMaster, framework: Framework) -> None:
     master.script("long", Outcome(duration_ms=None))
 
     for _ in framework.as_completed([a_task("long"), a_task("quick")]):
@@ -153,7 +153,7 @@ def test_leaving_the_loop_early_kills_the_rest(master: FakeMaster, framework: Fr
 
 
 def test_ctrl_c_kills_what_was_waited_for_before_it_is_raised(
-    master: FakeMaster, framework: Framework
+    master: VirtualMaster, framework: Framework
 ) -> None:
     master.script("long", Outcome(duration_ms=None))
     running = threading.Event()
@@ -173,7 +173,7 @@ def test_ctrl_c_kills_what_was_waited_for_before_it_is_raised(
 
 
 def test_ctrl_c_before_the_wait_has_begun_kills_all_the_same(
-    master: FakeMaster, framework: Framework, monkeypatch: pytest.MonkeyPatch
+    master: VirtualMaster, framework: Framework, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal may come when the work has been handed to the framework's thread and nobody waits for it yet."""
     master.script("long", Outcome(duration_ms=None))

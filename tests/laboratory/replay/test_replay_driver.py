@@ -7,7 +7,7 @@ from fairlead_lab.replay.replay_driver import ReplayDriver, TaskOutcome
 from fairlead_lab.workloads.plan import PlannedTask, ReplayPlan, plan_replay
 from fairlead_lab.workloads.scaling import ScalingRule
 from fairlead_sdk.clock import sleep
-from fairlead_sdk.testing import VirtualClock
+from fairlead_sim.testing import VirtualClock
 from fairlead_sim.workload import Bundle, group_jobs
 from tests.laboratory.workloads.workload_builders import GIB, a_bundle
 

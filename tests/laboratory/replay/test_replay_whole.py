@@ -13,7 +13,7 @@ from fairlead_lab.workloads.plan import ReplayPlan, plan_replay
 from fairlead_lab.workloads.scaling import ScalingRule
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk.errors import Infeasible
-from fairlead_sdk.testing import FakeMaster, Outcome
+from fairlead_sim.testing import Outcome, VirtualMaster
 from fairlead_sim.workload import Bundle, group_jobs
 from tests.laboratory.workloads.workload_builders import GIB, a_bundle
 
@@ -25,9 +25,9 @@ def a_plan(*bundles: Bundle) -> ReplayPlan:
     return plan_replay(group_jobs(bundles), rule)
 
 
-def a_master(plan: ReplayPlan) -> FakeMaster:
+def a_master(plan: ReplayPlan) -> VirtualMaster:
     """One agent of ``NODE``; each task takes as long as it was told to sleep."""
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("a0", cpus=4, mem="8GiB", gpus=1)
     for job in plan.jobs:
         for stage in job.stages:
@@ -37,7 +37,7 @@ def a_master(plan: ReplayPlan) -> FakeMaster:
 
 
 async def replayed(
-    master: FakeMaster, plan: ReplayPlan, clock_ahead_ms: Mapping[str, int] | None = None
+    master: VirtualMaster, plan: ReplayPlan, clock_ahead_ms: Mapping[str, int] | None = None
 ) -> tuple[JobRecord, ...]:
     async with SleepRunner(master, plan.roles, clock_ahead_ms=clock_ahead_ms) as runner:
         driver = ReplayDriver(plan, runner, master.clock)
@@ -70,7 +70,7 @@ async def test_replay_runs_every_task_as_its_user_and_records_what_happened() ->
 
 async def test_lost_task_is_run_again_and_counted() -> None:
     plan = a_plan(a_bundle("a", duration_ms=700))
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("a0", cpus=4, mem="8GiB")
     master.script("j0-a-0-0", Outcome(state=TaskState.LOST))
 
@@ -82,14 +82,14 @@ async def test_lost_task_is_run_again_and_counted() -> None:
 
 async def test_task_that_is_lost_for_good_is_a_record_and_no_error() -> None:
     plan = a_plan(a_bundle("a"))
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("a0", cpus=4, mem="8GiB")
     master.script(lambda spec: True, Outcome(state=TaskState.LOST))
 
     (job,) = await replayed(master, plan)
 
     (task,) = job.tasks
-    assert (task.state, task.attempts, task.reason) == ("LOST", 4, "AGENT_REMOVED")
+    assert (task.state, task.attempts, task.reason) == ("LOST", 4, "EXECUTOR_FAILED")
     assert not job.is_finished
 
 
@@ -119,7 +119,7 @@ async def test_interrupted_replay_leaves_no_task_running() -> None:
 
 async def test_demand_no_agent_can_hold_ends_the_replay_with_the_masters_words() -> None:
     plan = a_plan(a_bundle("a", unit=(4000, GIB, 0, 0)))
-    master = FakeMaster()
+    master = VirtualMaster()
     master.add_agent("small", cpus=1, mem="8GiB")
     async with SleepRunner(master, plan.roles) as runner:
         with pytest.raises(ExceptionGroup) as caught:

@@ -1,10 +1,12 @@
-"""What becomes of tasks on a fake agent, as a test scripts it."""
+"""What becomes of tasks on a virtual agent, as a test scripts it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from fairlead_proto.task_state import Reason, TaskState, is_terminal
-from fairlead_proto.tasks import TaskSpec, TaskUsage
+from fairlead_proto.tasks import TaskSpec, TaskStatus, TaskUsage
+from fairlead_sim.cluster_agent import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +33,36 @@ class Outcome:
         if self.state is not None and not is_terminal(self.state):
             raise ValueError(f"state: expected a terminal one, got {self.state.value}")
 
-    @property
-    def final_state(self) -> TaskState:
-        """The state it ends in."""
-        if self.state is not None:
-            return self.state
-        return TaskState.FAILED if self.exit_code or self.signal else TaskState.FINISHED
+    def program(self) -> Program:
+        """What the process does, as far as processes can."""
+        if self.state in (TaskState.DROPPED, TaskState.ERROR):
+            return Program(is_missing=True, message=self.message)
+        is_unseen = self.state is TaskState.LOST
+        return Program(
+            duration_ms=self.duration_ms,
+            exit_code=None if is_unseen or self.signal else self.exit_code,
+            signal=None if is_unseen else self.signal,
+            message=self.message,
+            usage=self.usage,
+            is_stubborn=self.ignores_sigterm,
+        )
 
-    @property
-    def final_reason(self) -> Reason:
-        """Why it ends so."""
-        if self.reason is not None:
-            return self.reason
-        if self.state in (TaskState.LOST, TaskState.DROPPED, TaskState.GONE):
-            return Reason.AGENT_REMOVED
-        return Reason.SIGNALED if self.signal else Reason.EXITED
+    def retold(self, status: TaskStatus) -> TaskStatus:
+        """The agent's word on a task, with the end that no process of its own could have."""
+        if not is_terminal(status.state) or status.state is TaskState.KILLED:
+            return status
+        state = self.state or status.state
+        reason = self.reason or (_REASONS.get(state, status.reason) if self.state else status.reason)
+        return replace(status, state=state, reason=reason)
 
+
+_REASONS: Final = {
+    TaskState.DROPPED: Reason.AGENT_REMOVED,
+    TaskState.GONE: Reason.AGENT_REMOVED,
+    TaskState.ERROR: Reason.INVALID_TASK,
+    TaskState.KILLED: Reason.KILLED_BY_OPERATOR,
+}
+"""Of scripted ends that do not say why; others are told with the agent's own reason."""
 
 Matcher = str | Callable[[TaskSpec], bool]
 """Which tasks a script is for: a task id, a name, or a function of the description."""
