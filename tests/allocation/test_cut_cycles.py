@@ -170,7 +170,7 @@ def test_agents_that_become_candidates_count_for_what_they_take() -> None:
     allocator.cycle(0)
 
     assert allocator.is_cut_short
-    assert 0 < len(allocator.last_steps()) <= 5
+    assert 0 < len(allocator.last_steps()) <= 3
 
 
 def cycles_of(allocator: Allocator) -> Iterator[int]:
