@@ -15,6 +15,7 @@ from fairlead_master.allocation.shape import Shape
 from fairlead_master.allocation.sizes import Sizes
 from fairlead_master.allocation.turns import Turns
 from fairlead_proto.resources import Vector, add, fits
+from fairlead_proto.tasks import Operator
 
 _READ_CHUNK: Final = 64
 """Log entries filtered at once: few enough to be wasted, many enough that the filter runs at its own speed."""
@@ -242,15 +243,16 @@ class Candidates:
         fresh = dict.fromkeys(self.fitting(shape, shape.spare))
         shape.spare = []
         may_stop = False
+        members, counters = shape.members, self._counters
         while len(fresh) < room and self._has_unread(shape):
             start, end = shape.unread.pop()
             if end - start > _READ_CHUNK:
                 shape.unread.append((start + _READ_CHUNK, end))
                 end = start + _READ_CHUNK
             for index in dict.fromkeys(self.fitting(shape, self.log[start:end])):
-                if index in shape.members or index in fresh:
+                if index in members or index in fresh:
                     continue
-                is_over = may_stop and self._counters.agents_examined >= self.examined_max
+                is_over = may_stop and counters.agents_examined >= self.examined_max
                 if is_over or len(fresh) == room:
                     shape.unread.append((self.log.index(index, start, end), end))
                     if is_over:
@@ -344,8 +346,14 @@ class Candidates:
     def _asks(self, shape: Shape, index: int) -> bool:
         """As ``admits``, and counts it."""
         agent = self._agents[index]
-        if agent is not None:
-            self._counters.agents_examined += CONSTRAINT_EFFORT + agent.effort(shape.constraints)
+        if agent is None:
+            return False
+        effort = shape.effort
+        if effort is None:
+            effort = CONSTRAINT_EFFORT + agent.effort(shape.constraints)
+            if all(constraint.operator is not Operator.MATCHES for constraint in shape.constraints):
+                shape.effort = effort
+        self._counters.agents_examined += effort
         return self.admits(shape, index)
 
     def _note_unread(self, shape: Shape) -> None:

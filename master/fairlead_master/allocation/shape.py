@@ -14,7 +14,7 @@ class Shape:
     """A unit vector with its constraints, and where it might go."""
 
     __slots__ = (
-        "checks", "constraints", "excluded", "factors", "is_choosy", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
+        "checks", "constraints", "effort", "excluded", "factors", "is_choosy", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
         "spare", "stamp", "takes", "unit", "unread", "view", "wanting", "window",
     )  # fmt: skip
 
@@ -26,6 +26,8 @@ class Shape:
         """Agents its only user declined; None for a shape anyone shares."""
         self.is_choosy = False
         """Whether there may be agents with room for a unit that it may not go to."""
+        self.effort: int | None = None
+        """What it takes to match an agent, where that is the same for all; None if it is not, or not known yet."""
         self.references = 0
         self.wanting = 0
         """Demands that want a unit of it now."""
