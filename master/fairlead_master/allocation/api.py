@@ -172,8 +172,7 @@ class Policy(ABC):
             f"{self.name} does not balance, and was told that {account} counts for {change} in {units} units more"
         )
 
-    @abstractmethod
-    def begin_waiting(self, account: str) -> None:
+    def begin_waiting(self, account: str) -> None:  # noqa: B027 - most policies need not know
         """The account wants something after having wanted nothing.
 
         Said before ``activate``, and not again when an offer comes back, so that arrival order is kept.

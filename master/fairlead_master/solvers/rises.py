@@ -32,9 +32,6 @@ EXACT_USERS_MAX: Final = 64
 """Up to so many users all is computed in fractions. Their denominators grow with every sum: 64 users of unrelated sizes
 take milliseconds, a thousand would take minutes."""
 
-_CLOSE: Final = 1e-12
-"""In floats, resources that run out within this fraction of the level run out together."""
-
 
 def converter(problem: Problem) -> Callable[[float], Number]:
     """How the problem's numbers are to be taken: ``exact`` where there are few users, else as they are."""

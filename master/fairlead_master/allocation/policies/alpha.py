@@ -203,9 +203,6 @@ class AlphaFairness(Policy):
         self._afresh = None
         self._take(self._accounts[account], unit, -units)
 
-    def begin_waiting(self, account: str) -> None:
-        """Without effect: keys do not depend on who waited first."""
-
     def activate(self, account: str) -> None:
         """The account takes part in ``first``."""
         state = self._accounts[account]

@@ -15,12 +15,12 @@ are equal keys and the tie-break decides; weights count as the decimals that wer
 
 from fractions import Fraction
 from math import lcm
-from operator import add, mul, sub
+from operator import mul
 from typing import NamedTuple
 
-from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
-from fairlead_proto.resources import Vector, scale
+from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.policies.skeleton import Holder, KeyedPolicy, counted
+from fairlead_proto.resources import Vector
 
 
 class Prices(NamedTuple):
@@ -28,11 +28,6 @@ class Prices(NamedTuple):
 
     parts: Vector
     whole: int
-
-    def sum(self, used: Vector) -> float:
-        """The key of an account that holds ``used``, rounded once."""
-        total: int = sum(map(mul, used, self.parts))
-        return total / self.whole
 
 
 def prices(capacity: Vector, weight: Weight) -> Prices:
@@ -45,93 +40,38 @@ def prices(capacity: Vector, weight: Weight) -> Prices:
     return Prices(tuple([int(price * whole) for price in exact]), whole)
 
 
-class _Account(Ranked):
-    __slots__ = ("prices", "used", "weight")
+class _Account(Holder[Prices]):
+    """``key`` is the weighted sum of shares, rounded once."""
 
-    def __init__(self, name: str, weight: Weight, used: Vector, by: Prices) -> None:
-        super().__init__(name, by.sum(used))
-        self.weight = weight
+    __slots__ = ("prices", "used")
+
+    def __init__(self, name: str, used: Vector, units: int) -> None:  # noqa: ARG002 - shares count
+        super().__init__(name, 0.0)
         self.used = used
+        self.prices = Prices((), 1)
+
+    def divide(self, by: Prices) -> float:
+        """What is held costs this much from now on."""
         self.prices = by
+        return self.count(self.used, 0)
+
+    def count(self, unit: Vector, units: int) -> float:
+        """So many more are held."""
+        self.used = used = counted(self.used, unit, units)
+        parts, whole = self.prices
+        total: int = sum(map(mul, used, parts))
+        return total / whole
 
 
-class AssetFairness(Policy):
+class AssetFairness(KeyedPolicy[Prices]):
     """The policy ``asset``. See the module's docstring for its key."""
 
     name = "asset"
     balances = True
 
     def __init__(self) -> None:
-        self._ranking = Ranking()
-        self.first = self._ranking.first
-        self._accounts: dict[str, _Account] = {}
-        self._capacity: Vector = ()
-        self._shared: dict[float, Prices] = {}
-        """The prices of each single-number weight: most accounts have one of a few weights, and share them."""
-
-    def set_capacity(self, capacity: Vector, slots: int) -> None:  # noqa: ARG002 - the interface of all policies
-        """Every share changes, so this is O(n)."""
-        self._capacity = capacity
-        self._shared = {}
-        for state in self._accounts.values():
-            state.prices = self._prices(state.weight)
-            state.key = state.prices.sum(state.used)
-        self._ranking.rebuild()
-
-    def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:  # noqa: ARG002 - see above
-        """A new account, resting."""
-        self._capacity = self._capacity or (0,) * len(charged)
-        self._accounts[account] = state = _Account(account, weight, charged, self._prices(weight))
-        self._ranking.add(state)
-
-    def remove(self, account: str) -> None:
-        """Forget an account."""
-        self._ranking.deactivate(self._accounts.pop(account))
-
-    def set_weight(self, account: str, weight: Weight) -> None:
-        """The account's weight from now on."""
-        state = self._accounts[account]
-        state.weight = weight
-        state.prices = self._prices(weight)
-        self._ranking.rekey(state, state.prices.sum(state.used))
-
-    def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
-        """The account got ``units`` more of ``unit``; gives its key before and after that."""
-        state = self._accounts[account]
-        state.used = tuple(map(add, state.used, unit if units == 1 else scale(unit, units)))
-        key = state.prices.sum(state.used)
-        before = state.key
-        self._ranking.rekey(state, key)
-        return before, key
-
-    def release(self, account: str, unit: Vector, units: int) -> None:
-        """The account gave back ``units`` of ``unit``."""
-        state = self._accounts[account]
-        state.used = tuple(map(sub, state.used, unit if units == 1 else scale(unit, units)))
-        self._ranking.rekey(state, state.prices.sum(state.used))
+        super().__init__(_Account, prices)
 
     def recount(self, account: str, change: Vector, units: int) -> None:  # noqa: ARG002 - shares count
         """The account counts for so much more, or less."""
         self.charge(account, change, 1)
-
-    def begin_waiting(self, account: str) -> None:
-        """Without effect: shares do not depend on who waited first."""
-
-    def activate(self, account: str) -> None:
-        """The account takes part in ``first``."""
-        self._ranking.activate(self._accounts[account])
-
-    def deactivate(self, account: str) -> None:
-        """The account rests."""
-        self._ranking.deactivate(self._accounts[account])
-
-    def key(self, account: str) -> float:
-        """The account's weighted sum of shares."""
-        return self._accounts[account].key
-
-    def _prices(self, weight: Weight) -> Prices:
-        if weight.by_resource is not None:
-            return prices(self._capacity, weight)
-        if weight.default not in self._shared:
-            self._shared[weight.default] = prices(self._capacity, weight)
-        return self._shared[weight.default]

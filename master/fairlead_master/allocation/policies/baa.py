@@ -234,9 +234,6 @@ class BottleneckAware(Policy):
         state = self._accounts[account]
         self._hold(state, tuple(map(sub, state.used, scale(unit, units))))
 
-    def begin_waiting(self, account: str) -> None:
-        """Without effect: keys do not depend on who waited first."""
-
     def activate(self, account: str) -> None:
         """The account takes part in ``first``."""
         state = self._accounts[account]

@@ -242,9 +242,6 @@ class BottleneckFairness(Policy):
             state.excess = excess
             self._consume(state, 0)
 
-    def begin_waiting(self, account: str) -> None:
-        """Without effect: gaps do not depend on who waited first."""
-
     def activate(self, account: str) -> None:
         """The account takes part in ``first``."""
         self._ranking.activate(self._accounts[account])

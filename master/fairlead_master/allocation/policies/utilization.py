@@ -1,4 +1,4 @@
-"""The baseline that keeps as much busy as it can: whose tasks keep the most busy for what they take is served next.
+"""Serves the account with the highest utilisation per unit of dominant share: the baseline that keeps most busy.
 
     key_i = -rho_i + 1e-6 s_i / (1 + s_i)
     rho_i = (sum over resources j of W_ij / C_j) / (max over j of W_ij / C_j)
@@ -16,13 +16,14 @@ greedy: the static solver ``utilization`` may mix accounts whose needs complemen
 """
 
 from math import inf
-from operator import add, mul, sub
+from operator import mul, truediv
+from typing import NamedTuple
 
-from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.policies.asset import Prices, prices
-from fairlead_master.allocation.policies.divisors import divisors, dominant_share, regrained
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
-from fairlead_proto.resources import Vector, scale
+from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.policies.asset import prices
+from fairlead_master.allocation.policies.divisors import divisors, regrained
+from fairlead_master.allocation.policies.skeleton import Holder, KeyedPolicy, counted
+from fairlead_proto.resources import Vector
 
 _STEP = 1e-6
 """Of rho: what differs by less is equally good. Below it there is room for the share, to ten digits."""
@@ -30,114 +31,57 @@ _STEP = 1e-6
 _DIGITS = 6
 
 
-class _Account(Ranked):
-    __slots__ = ("by", "density", "grains", "used", "weight", "wish")
+class _Divisors(NamedTuple):
+    by: tuple[float, ...]
+    """C_j w_i in grains."""
+    grains: int
+    costs: Vector
+    """Of each resource such that all of it costs the same."""
 
-    def __init__(self, name: str, weight: Weight, used: Vector) -> None:
+
+class _Account(Holder[_Divisors]):
+    """``key`` is minus what its tasks keep busy for a dominant share of 1, and by far less, its share."""
+
+    __slots__ = ("by", "costs", "density", "grains", "used")
+
+    def __init__(self, name: str, used: Vector, units: int) -> None:  # noqa: ARG002 - shares count
         super().__init__(name, 0.0)
-        self.weight = weight
-        self.by: tuple[float, ...] = (inf,) * len(used)
-        """C_j w_i."""
-        self.grains = 1
         self.used = used
         """In grains."""
-        self.wish: Vector = (0,) * len(used)
+        self.wish = (0,) * len(used)
+        self.by, self.grains, self.costs = _Divisors((inf,) * len(used), 1, self.wish)
         self.density = 0.0
         """rho; 0 if nothing is wanted that the cluster has."""
 
+    def divide(self, by: _Divisors) -> float:
+        """The capacity, the weight or the wish is another from now on."""
+        self.used = regrained(self.used, self.grains, by.grains)
+        self.by, self.grains, self.costs = by
+        costs = list(map(mul, self.wish, self.costs))
+        dominant = max(costs)
+        self.density = round(sum(costs) / dominant, _DIGITS) if dominant else 0.0
+        return self._key()
 
-class UtilizationFirst(Policy):
+    def count(self, unit: Vector, units: int) -> float:
+        """So many more are held."""
+        self.used = counted(self.used, unit, units * self.grains)
+        return self._key()
+
+    def _key(self) -> float:
+        share: float = max(map(truediv, self.used, self.by))  # dominant_share, without the call
+        return _STEP * share / (1 + share) - self.density
+
+
+class UtilizationFirst(KeyedPolicy[_Divisors]):
     """The policy ``utilization``. See the module's docstring for its key."""
 
     name = "utilization"
     follows_wishes = True
 
     def __init__(self) -> None:
-        self._ranking = Ranking()
-        self.first = self._ranking.first
-        self._accounts: dict[str, _Account] = {}
-        self._capacity: Vector = ()
-        self._prices = Prices((), 1)
-        """Of each resource such that all of it costs the same."""
-
-    def set_capacity(self, capacity: Vector, slots: int) -> None:  # noqa: ARG002 - the interface of all policies
-        """Every key changes, so this is O(n)."""
-        self._capacity, self._prices = capacity, prices(capacity, Weight())
-        for state in self._accounts.values():
-            state.density = self._density(state.wish)
-            self._divide(state)
-            state.key = _key(state)
-        self._ranking.rebuild()
-
-    def add(self, account: str, weight: Weight, charged: Vector, units: int) -> None:  # noqa: ARG002 - see above
-        """A new account, resting."""
-        if not self._capacity:
-            self.set_capacity((0,) * len(charged), 0)
-        self._accounts[account] = state = _Account(account, weight, charged)
-        self._divide(state)
-        state.key = _key(state)
-        self._ranking.add(state)
-
-    def remove(self, account: str) -> None:
-        """Forget an account."""
-        self._ranking.deactivate(self._accounts.pop(account))
-
-    def set_weight(self, account: str, weight: Weight) -> None:
-        """The account's weight from now on."""
-        state = self._accounts[account]
-        state.weight = weight
-        self._divide(state)
-        self._ranking.rekey(state, _key(state))
-
-    def set_wish(self, account: str, wish: Vector) -> None:
-        """What the account wants has other proportions, perhaps."""
-        state = self._accounts[account]
-        state.wish = wish
-        state.density = self._density(wish)
-        self._ranking.rekey(state, _key(state))
-
-    def charge(self, account: str, unit: Vector, units: int) -> tuple[float, float]:
-        """The account got ``units`` more of ``unit``; gives its key before and after that."""
-        state = self._accounts[account]
-        before = state.key
-        units *= state.grains
-        state.used = tuple(map(add, state.used, unit if units == 1 else scale(unit, units)))
-        self._ranking.rekey(state, _key(state))
-        return before, state.key
-
-    def release(self, account: str, unit: Vector, units: int) -> None:
-        """The account gave back ``units`` of ``unit``."""
-        state = self._accounts[account]
-        units *= state.grains
-        state.used = tuple(map(sub, state.used, unit if units == 1 else scale(unit, units)))
-        self._ranking.rekey(state, _key(state))
-
-    def begin_waiting(self, account: str) -> None:
-        """Without effect: keys do not depend on who waited first."""
-
-    def activate(self, account: str) -> None:
-        """The account takes part in ``first``."""
-        self._ranking.activate(self._accounts[account])
-
-    def deactivate(self, account: str) -> None:
-        """The account rests."""
-        self._ranking.deactivate(self._accounts[account])
-
-    def key(self, account: str) -> float:
-        """Minus what its tasks keep busy for a dominant share of 1, and by far less, its share."""
-        return self._accounts[account].key
-
-    def _density(self, wish: Vector) -> float:
-        costs = list(map(mul, wish, self._prices.parts))
-        dominant = max(costs)
-        return round(sum(costs) / dominant, _DIGITS) if dominant else 0.0
-
-    def _divide(self, state: _Account) -> None:
-        by, grains = divisors(self._capacity, Weight(state.weight.default))
-        state.used = regrained(state.used, state.grains, grains)
-        state.by, state.grains = by, grains
+        super().__init__(_Account, _divisors)
 
 
-def _key(state: _Account) -> float:
-    share = dominant_share(state.used, state.by)
-    return _STEP * share / (1 + share) - state.density
+def _divisors(capacity: Vector, weight: Weight) -> _Divisors:
+    by, grains = divisors(capacity, Weight(weight.default))
+    return _Divisors(by, grains, prices(capacity, Weight()).parts)
