@@ -1,7 +1,7 @@
 """The loop that owns the agent's machine: events in, one turn of it for all that wait, the journal, then the actions.
 
-Nobody else holds the machine, so it needs no lock. All events that wait are taken in one turn and their records
-written in one go, before anything that follows from them is done.
+Nobody else holds the machine, so it needs no lock. What a turn is, and what waits for the journal, is decided by
+``core.turn``.
 """
 
 import asyncio
@@ -14,17 +14,14 @@ from structlog.typing import FilteringBoundLogger
 from fairlead_agent.checkpoint import Checkpoint
 from fairlead_agent.clock import SteadyClock
 from fairlead_agent.core import actions
-from fairlead_agent.core.events import Event, Tick
+from fairlead_agent.core.events import Event
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.records import IdentityTaken, Record, StatusMade, TaskLaunched
+from fairlead_agent.core.turn import Turn
 from fairlead_proto.pace import Pace
-from fairlead_proto.tasks import TaskStatus
 
 INBOX_LENGTH_MAX: Final = 10_000
 """Events waiting to be stepped; whoever feeds more waits. A burst of ten thousand ends is a second of work."""
-
-EVENTS_PER_TURN_MAX: Final = 1_000
-"""Events of one turn: some ten milliseconds, after which the streams get their chance."""
 
 BUSY_EVENTS: Final = 100
 """Within 100 ms: then turns wait a moment for company. One task after another, some 6 ms each, makes about 70."""
@@ -69,13 +66,11 @@ class Runner:
         self._clock = clock
         self._carry_out = carry_out
         self._log = log
-        self._inbox: deque[Event] = deque()
+        self._turn = Turn(machine)
         self._wakeup = asyncio.Event()
         self._has_room = asyncio.Event()
         self._has_room.set()
         self._is_over = False
-        self._fed_count = 0
-        self._stepped_count = 0
         self._pace = Pace(BUSY_EVENTS)
         self._afterwards: deque[tuple[int, Callable[[], None]]] = deque()
 
@@ -86,25 +81,25 @@ class Runner:
 
     def put(self, event: Event) -> None:
         """Take one event without waiting, from where waiting is impossible."""
-        self._inbox.append(event)
-        self._fed_count += 1
+        self._turn.events.append(event)
         self._wakeup.set()
 
     async def feed(self, events: Sequence[Event]) -> None:
         """Take events, in order; waits while too many are waiting already."""
-        while len(self._inbox) >= INBOX_LENGTH_MAX and not self._is_over:
+        waiting = self._turn.events
+        while len(waiting) >= INBOX_LENGTH_MAX and not self._is_over:
             self._has_room.clear()
             await self._has_room.wait()
-        self._inbox.extend(events)
-        self._fed_count += len(events)
+        waiting.extend(events)
         self._wakeup.set()
 
     def after(self, call: Callable[[], None]) -> None:
         """Call ``call`` once every event fed so far has been stepped: what looks at the machine must not be too early."""
-        if self._stepped_count == self._fed_count:
+        turn = self._turn
+        if not turn.events:
             call()
         else:
-            self._afterwards.append((self._fed_count, call))
+            self._afterwards.append((turn.stepped_count + len(turn.events), call))
 
     async def run(self) -> actions.LeaveCluster:
         """Step until the machine leaves; give its last action.
@@ -114,30 +109,22 @@ class Runner:
         """
         try:
             while True:
-                events = await self._take()
-                leave = await self._turn(events)
-                if leave is not None:
-                    return leave
+                await self._gather()
+                for action in await self._take():
+                    if isinstance(action, actions.LeaveCluster):
+                        return action
+                    self._carry_out(action)
         finally:
             self._is_over = True
             self._has_room.set()
 
-    async def _take(self) -> list[Event]:
-        """Wait for events or for the next deadline; a passed deadline is a Tick at the end."""
-        inbox = self._inbox
-        if not inbox:
+    async def _gather(self) -> None:
+        """Wait for events or for the next deadline."""
+        if not self._turn.events:
             await self._wait()
         if self._pace.is_busy(self._clock.now_ms()):
             # What comes meanwhile shares a line of the journal and a message to the master.
             await asyncio.sleep(GATHER_S)
-        batch = [inbox.popleft() for _ in range(min(len(inbox), EVENTS_PER_TURN_MAX))]
-        if len(inbox) < INBOX_LENGTH_MAX:
-            self._has_room.set()
-        self._pace.note(len(batch), self._clock.now_ms())
-        deadline_ms = self._machine.next_deadline_ms()
-        if deadline_ms is not None and deadline_ms <= self._clock.now_ms():
-            batch.append(Tick())
-        return batch
 
     async def _wait(self) -> None:
         self._wakeup.clear()
@@ -152,43 +139,21 @@ class Runner:
         finally:
             timer.cancel()
 
-    async def _turn(self, events: list[Event]) -> actions.LeaveCluster | None:
-        now_ms = self._clock.now_ms()
-        decided = self._machine.turn(events, now_ms)
-        self._stepped_count += sum(not isinstance(event, Tick) for event in events)
-        while self._afterwards and self._afterwards[0][0] <= self._stepped_count:
+    async def _take(self) -> list[actions.Action]:
+        """Take what waits, write down what follows, and give what is to be done."""
+        turn, now_ms = self._turn, self._clock.now_ms()
+        taken_before = turn.stepped_count
+        turn.run(now_ms)
+        self._pace.note(turn.stepped_count - taken_before, now_ms)
+        if len(turn.events) < INBOX_LENGTH_MAX:
+            self._has_room.set()
+        while self._afterwards and self._afterwards[0][0] <= turn.stepped_count:
             self._afterwards.popleft()[1]()
-        checkpoints = [action for action in decided if isinstance(action, actions.Checkpoint)]
-        if checkpoints:
-            # Those of later events are written earlier than they must be, which breaks no promise.
-            await self._write(checkpoints)
-        statuses: list[TaskStatus] = []
-        for action in decided:
-            match action:
-                case actions.Checkpoint():
-                    continue
-                case actions.SendStatuses():
-                    statuses += action.statuses
-                    continue
-                case actions.LeaveCluster():
-                    self._send(statuses)
-                    return action
-                case actions.SendGoodbye() | actions.SendRegistration() | actions.CloseSession():
-                    # What was said before them must not come after them.
-                    self._send(statuses)
-                    statuses = []
-                case _:
-                    pass
-            self._carry_out(action)
-        self._send(statuses)
-        return None
+        if turn.records:
+            await self._write(turn.records, turn.identity)
+        return turn.release()
 
-    def _send(self, statuses: list[TaskStatus]) -> None:
-        if statuses:
-            self._carry_out(actions.SendStatuses(statuses=tuple(statuses)))
-
-    async def _write(self, checkpoints: list[actions.Checkpoint]) -> None:
-        records = [record for checkpoint in checkpoints for record in checkpoint.records]
+    async def _write(self, records: list[Record], identity: IdentityTaken | None) -> None:
         for attempt in range(1, JOURNAL_ATTEMPTS_MAX + 1):
             try:
                 self._journal.append(records)
@@ -198,15 +163,8 @@ class Runner:
                 if attempt == JOURNAL_ATTEMPTS_MAX:
                     raise JournalFailed(f"checkpoint: cannot be written: {error}") from error
                 await asyncio.sleep(JOURNAL_PAUSE_S)
-        durable = [
-            record
-            for checkpoint in checkpoints
-            if checkpoint.is_durable
-            for record in checkpoint.records
-            if isinstance(record, IdentityTaken)
-        ]
-        if durable:
-            await asyncio.to_thread(self._sync, durable[-1])
+        if identity is not None:
+            await asyncio.to_thread(self._sync, identity)
         if self._journal.is_long():
             await self._compact()
         for record in records:

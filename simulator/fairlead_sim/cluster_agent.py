@@ -276,7 +276,7 @@ class SimulatedAgent:
         machine = self.machine
         if machine is None:
             return
-        decided = machine.step(event, self._engine.now_ms)
+        decided = machine.turn([event], self._engine.now_ms)
         self._tell(self.name, event, decided)
         for number, action in enumerate(decided):
             if self._crash_after == number:

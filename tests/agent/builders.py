@@ -110,7 +110,7 @@ class Driver:
         self.now_ms += after_ms
         done: list[Action] = []
         for event in events:
-            actions = self.machine.step(event, self.now_ms)
+            actions = self.machine.turn([event], self.now_ms)
             for action in actions:
                 if isinstance(action, Checkpoint):
                     self.journal += action.records

@@ -1,4 +1,4 @@
-"""The agent's state machine: one verb, ``step``."""
+"""The agent's state machine: one verb, ``turn``."""
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, unique
@@ -74,33 +74,18 @@ class AgentMachine:
 
     @property
     def state(self) -> AgentState:
-        """What the agent knows. To be read, by tests and for listings; only ``step`` changes it."""
+        """What the agent knows. To be read, by tests and for listings; only ``turn`` changes it."""
         return self._state
 
-    def step(self, event: Event, now_ms: int) -> list[Action]:
-        """Take one event and give what to do, in order.
+    def turn(self, happened: Iterable[Event], now_ms: int) -> list[Action]:
+        """Take all that has happened since the last turn and give what to do, in order.
+
+        As if each event were alone, except that what neighbours report of tasks is put together: one checkpoint before
+        all that follows from them, and one message of statuses behind.
 
         Args:
-            event: what has happened.
-            now_ms: milliseconds since 1970, never smaller than in an earlier step.
-        """
-        step = self._step
-        step.now_ms = now_ms
-        take = _TAKERS.get(type(event))
-        if take is not None:
-            take(step, event)
-        else:
-            _take_order(step, event)
-        state = self._state
-        if state.leave is not None and not state.live:
-            finish_leave(step)
-        return step.finish()
-
-    def turn(self, happened: Iterable[Event], now_ms: int) -> list[Action]:
-        """Take all that has happened since the last turn, in order.
-
-        As one ``step`` after the other, except that what neighbours report of tasks is put together: one checkpoint before
-        all that follows from them, and one message of statuses behind.
+            happened: what has happened, in order.
+            now_ms: milliseconds since 1970, never smaller than in an earlier turn.
         """
         step, state = self._step, self._state
         step.now_ms = now_ms
@@ -109,10 +94,21 @@ class AgentMachine:
             take = _OF_TASKS.get(type(event))
             if take is None or state.leave is not None:
                 decided += step.finish()
-                decided += self.step(event, now_ms)
+                decided += self._take_alone(event)
             else:
                 take(step, event)
         return decided + step.finish() if decided else step.finish()
+
+    def _take_alone(self, event: Event) -> list[Action]:
+        step, state = self._step, self._state
+        take = _TAKERS.get(type(event))
+        if take is not None:
+            take(step, event)
+        else:
+            _take_order(step, event)
+        if state.leave is not None and not state.live:
+            finish_leave(step)
+        return step.finish()
 
     def next_deadline_ms(self) -> int | None:
         """When the next ``Tick`` is wanted; None if only an event can change anything."""

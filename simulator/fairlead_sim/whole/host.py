@@ -1,5 +1,6 @@
 """A host: the machine of a live agent in its shell, and processes that do nothing but take their time."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -9,6 +10,7 @@ from fairlead_agent.core.actions import SendStatuses, StartProcess
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.restore import restore
 from fairlead_agent.core.state import AgentSettings
+from fairlead_agent.core.turn import Turn
 from fairlead_agent.runner import BUSY_EVENTS
 from fairlead_master.core import events as to_master
 from fairlead_proto.ids import TaskKey
@@ -29,15 +31,13 @@ Report = Callable[[list[events.Event]], None]
 
 _OF_NO_CONCERN: Final = frozenset(
     {
-        actions.Checkpoint,
         actions.ForgetProcess,
         actions.MeasureDisk,
         actions.ConfirmSession,
         actions.RemoveSandboxes,
     }
 )
-"""Actions that leave no trace here: no journal is read where no agent fails, no end is forgotten that nobody kept, and a
-sandbox is only a number."""
+"""Actions that leave no trace here: no end is forgotten that nobody kept, and a sandbox is only a number."""
 
 _REMEMBERED: Final = 100
 """Tasks that are over an agent remembers, and their sandboxes: it does so in case a session breaks, which none does here,
@@ -128,20 +128,18 @@ class Host:
         self._processes = processes
         self._gather_ms = gather_ms
         self._pace = Pace(BUSY_EVENTS)
-        self._inbox: Inbox[events.Event] = Inbox(engine, self._turn)
-        self._reminder = Reminder(engine, self.machine.next_deadline_ms, lambda: self._turn([]))
+        self._inbox: Inbox[events.Event] = Inbox(engine, self._take)
+        self._reminder = Reminder(engine, self.machine.next_deadline_ms, lambda: self._take([]))
+        self._turn = Turn(self.machine)
         self._session = 0
         self._register()
 
     def _register(self) -> None:
         now_ms = self._engine.now_ms
-        self.machine.step(events.AgentStarted(boot_id="boot"), now_ms)
-        self.machine.step(events.ExecutorConnected(isolation="none", running=(), ended=()), now_ms)
-        hello = next(
-            action
-            for action in self.machine.step(events.SessionOpened(), now_ms)
-            if isinstance(action, actions.SendRegistration)
-        )
+        executor = events.ExecutorConnected(isolation="none", running=(), ended=())
+        begin: list[events.Event] = [events.AgentStarted(boot_id="boot"), executor, events.SessionOpened()]
+        decided = self.machine.turn(begin, now_ms)
+        hello = next(action for action in decided if isinstance(action, actions.SendRegistration))
 
         def connected(session: int) -> to_master.Event:
             self._session = session
@@ -160,22 +158,19 @@ class Host:
         if self._inbox.is_planned or (self._gather_ms and self._pace.is_busy(self._engine.now_ms)):
             self._inbox.put(happened, wait_ms=self._gather_ms)
         else:
-            self._turn(happened)
+            self._take(happened)
 
-    def _turn(self, happened: list[events.Event]) -> None:
-        now_ms, machine = self._engine.now_ms, self.machine
+    def _take(self, happened: list[events.Event]) -> None:
+        now_ms, machine, turn = self._engine.now_ms, self.machine, self._turn
         self._pace.note(len(happened), now_ms)
-        wakes_ms = self._reminder.at_ms
-        if wakes_ms is None or wakes_ms <= now_ms:
-            deadline_ms = machine.next_deadline_ms()
-            if deadline_ms is not None and deadline_ms <= now_ms:
-                happened.append(events.Tick())
         statuses: tuple[TaskStatus, ...] = ()
         message: list[to_master.Event] = []
         processes = self._processes
-        while happened:
-            decided, happened = machine.turn(happened, now_ms), []
-            for action in decided:
+        turn.events.extend(happened)
+        while True:
+            turn.run(now_ms, events_max=sys.maxsize)
+            # No journal is read where no agent fails.
+            for action in turn.release():
                 if type(action) in _OF_NO_CONCERN:
                     continue
                 if isinstance(action, StartProcess):
@@ -183,22 +178,22 @@ class Host:
                 elif isinstance(action, SendStatuses):
                     statuses = statuses + action.statuses if statuses else action.statuses
                 else:
-                    self._carry_out(action, message, happened)
+                    self._carry_out(action, message)
+            if not turn.events:
+                break
         if statuses:
             message.append(to_master.StatusesReported(session=self._session, statuses=statuses))
         if message:
             self._master.send(message)
         if processes.ordered:
             # They report soon, which makes the deadlines of their launches void: only an earlier one is worth a wake-up.
-            wakes_ms = now_ms + processes.start(self._engine, self._put) + self._gather_ms
+            wakes_ms: int | None = now_ms + processes.start(self._engine, self._put) + self._gather_ms
         else:
             wakes_ms = self._reminder.at_ms
         if wakes_ms is None or machine.may_be_due_before(wakes_ms):
             self._reminder.by(machine.next_deadline_ms())
 
-    def _carry_out(
-        self, action: actions.Action, message: list[to_master.Event], happened: list[events.Event]
-    ) -> None:
+    def _carry_out(self, action: actions.Action, message: list[to_master.Event]) -> None:
         """Add to what is to be sent, or to what the turn under way has still to take."""
         match action:
             case actions.SendHeartbeat():
@@ -206,6 +201,6 @@ class Host:
                 message.append(beat)
             case actions.MeasureUsage():
                 # What tasks use is not modelled: they hold what they asked for, and nobody has measured it.
-                happened.append(events.UsageMeasured(measurements=()))
+                self._turn.events.append(events.UsageMeasured(measurements=()))
             case _:
                 raise AssertionError(f"host {self.name}: {action} on a cluster in which nothing fails")

@@ -33,7 +33,7 @@ def test_launch_is_written_down_before_the_process_is_ordered() -> None:
     agent = a_registered_agent()
     spec = a_spec(environment={"PASSWORD": "secret"})
 
-    actions = agent.machine.step(a_launch(an_order(environment={"PASSWORD": "secret"})), START_MS)
+    actions = agent.machine.turn([a_launch(an_order(environment={"PASSWORD": "secret"}))], START_MS)
 
     launched = TaskLaunched(
         framework_id=FrameworkId("f1"), role="default", spec=a_spec(environment={}), launched_ms=START_MS
@@ -48,7 +48,7 @@ def test_running_is_reported_with_sequence_one_after_its_record() -> None:
     agent = a_registered_agent()
     agent.step(a_launch())
 
-    actions = agent.machine.step(a_start(), START_MS)
+    actions = agent.machine.turn([a_start()], START_MS)
 
     assert actions == [
         Checkpoint(records=(StatusMade(status=a_status()),)),

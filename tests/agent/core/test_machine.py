@@ -1,12 +1,15 @@
-"""The machine's one verb, for one event and for all of a turn."""
+"""The machine's one verb, for one event and for all of a turn, and what of a turn waits for the journal."""
 
 from collections.abc import Sequence
 from typing import get_args
 
+import pytest
+
 from fairlead_agent.core import actions, events, machine
-from fairlead_agent.core.records import Record
+from fairlead_agent.core.records import Record, StatusMade, TaskLaunched
+from fairlead_agent.core.turn import Turn
 from fairlead_proto.tasks import TaskStatus
-from tests.agent.builders import a_launch, a_registered_agent, a_start, an_ack, an_exit
+from tests.agent.builders import a_launch, a_registered_agent, a_registration, a_start, an_ack, an_exit
 
 
 def a_registered_machine() -> tuple[machine.AgentMachine, int]:
@@ -48,7 +51,7 @@ def test_a_turn_puts_together_what_is_said_of_tasks() -> None:
         an_ack("t1", 2),
     ]
 
-    by_steps = [action for event in happened for action in one.step(event, now_ms)]
+    by_steps = [action for event in happened for action in one.turn([event], now_ms)]
     by_turn = other.turn(happened, now_ms)
 
     assert parted(by_turn) == parted(by_steps)
@@ -75,3 +78,31 @@ def test_an_order_of_an_older_master_closes_the_session_after_what_was_said_in_i
     decided = agent.turn([a_launch("t1"), a_start("t1"), an_ack("t1", epoch=0)], now_ms)
 
     assert [type(action) for action in decided[-2:]] == [actions.SendStatuses, actions.CloseSession]
+
+
+def test_nothing_is_released_twice_and_no_turn_begins_before_the_last_one_is_released() -> None:
+    machine, now_ms = a_registered_machine()
+    turn = Turn(machine)
+    turn.events.extend([a_launch("t1"), a_start("t1")])
+
+    turn.run(now_ms)
+    with pytest.raises(AssertionError, match="not released before the next turn"):
+        turn.run(now_ms)
+
+    assert [type(record) for record in turn.records] == [TaskLaunched, StatusMade]
+    assert [type(action) for action in turn.release()] == [actions.StartProcess, actions.SendStatuses]
+    assert turn.release() == []
+
+
+def test_a_turn_takes_no_more_than_it_may_and_a_tick_that_is_due_after_it() -> None:
+    driver = a_registered_agent()
+    driver.step(events.SessionClosed(), events.SessionOpened(), a_registration(heartbeat_ms=100))
+    turn = Turn(driver.machine)
+    turn.events.extend([a_launch("t1"), a_launch("t2")])
+    due_ms = driver.machine.next_deadline_ms()
+    assert due_ms is not None
+
+    turn.run(due_ms, events_max=1)
+
+    assert (turn.stepped_count, list(turn.events)) == (1, [a_launch("t2")])
+    assert actions.MeasureUsage() in turn.release()

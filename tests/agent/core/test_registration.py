@@ -64,7 +64,7 @@ def test_id_and_epoch_are_durable_before_anything_else_is_done() -> None:
     agent = a_started_agent()
     agent.step(SessionOpened())
 
-    actions = agent.machine.step(a_registration(epoch=7), START_MS)
+    actions = agent.machine.turn([a_registration(epoch=7)], START_MS)
 
     identity = IdentityTaken(agent_id=AGENT, boot_id=BOOT, incarnation=1, epoch=7)
     assert actions == [
