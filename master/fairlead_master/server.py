@@ -62,6 +62,11 @@ IDLE_MS_MAX: Final = 5_000
 """How long a connection without a call stays. A session is a call and lasts; who connects again in a millisecond
 notices nothing. A command waits ten seconds for its answer: within that time those who only sit there make room for it."""
 
+ACCEPT_S_MAX: Final = 300
+"""How long a call waits until the loop takes it. A master that passes thousands of tasks a second takes about two new calls a
+second, so of 200 agents that come at once some wait minutes; grpc would cancel their streams after 30 s. Who does not
+want to wait has a deadline."""
+
 _CHANNEL: Final = (
     # Two masters must never share a port by accident, each getting half of the connections.
     ("grpc.so_reuseport", 0),
@@ -77,6 +82,7 @@ _CHANNEL: Final = (
     ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
     ("grpc.http2.settings_timeout", HANDSHAKE_MS_MAX),
     ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
+    ("grpc.server_max_unrequested_time_in_server", ACCEPT_S_MAX),
 )
 
 

@@ -6,6 +6,7 @@ import resource
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -48,6 +49,31 @@ async def list_agents(port: int) -> Any:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         operator: Any = operator_pb2_grpc.OperatorServiceStub(channel)
         return await operator.ListAgents(operator_pb2.ListRequest(), timeout=PATIENCE_S)
+
+
+async def test_a_call_waits_for_a_busy_master_as_long_as_we_say_and_not_as_long_as_grpc_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    option = "grpc.server_max_unrequested_time_in_server"
+    waits_s = dict(server._CHANNEL)[option]
+    monkeypatch.setattr(server, "_CHANNEL", tuple({**dict(server._CHANNEL), option: 1}.items()))
+    master = await MasterServer.start(ServerSettings(listen="127.0.0.1:0"))
+
+    def call() -> set[grpc.StatusCode]:
+        with grpc.insecure_channel(f"127.0.0.1:{master.port}") as channel:
+            operator: Any = operator_pb2_grpc.OperatorServiceStub(channel)
+            asked = [
+                operator.ListAgents.future(operator_pb2.ListRequest(), timeout=PATIENCE_S) for _ in range(8)
+            ]
+            return {each.code() for each in asked}
+
+    calling = asyncio.get_running_loop().run_in_executor(None, call)
+    time.sleep(1.5)  # noqa: ASYNC251 - a loop that takes nothing for longer than the option says
+    codes = await calling
+    await master.stop(grace_s=0.1)
+
+    assert grpc.StatusCode.CANCELLED in codes
+    assert waits_s == server.ACCEPT_S_MAX
 
 
 async def test_connections_that_say_nothing_make_room_for_those_that_do(crowded: MasterServer) -> None:
