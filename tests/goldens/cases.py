@@ -75,7 +75,7 @@ def _lists() -> Iterator[Case]:
         ("properties", "fairlead_lab.properties.catalogue.PROPERTIES"),
         ("public names of fairlead_sdk", "fairlead_sdk"),
         ("public names of fairlead_sdk.sync", "fairlead_sdk.sync"),
-        ("public names of fairlead_sdk.testing", "fairlead_sdk.testing"),
+        ("public names of fairlead_sim.testing", "fairlead_sim.testing"),
         ("importable names that documents tell of", ""),
     ):
         yield _case("names", what, quick=True, call=_Lister(names))
