@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.policies.bottleneck_groups import GOALS, Group, levels
 from fairlead_master.allocation.settings import DEMANDS
-from fairlead_master.solvers.bottleneck_groups import GOALS, Group, levels
 from fairlead_proto.resources import Vector, add, scale, sum_vectors
 from tests.allocation.reference import Reference
 from tests.allocation.test_against_reference import PLACEMENTS, AllocatorHistory

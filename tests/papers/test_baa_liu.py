@@ -11,9 +11,9 @@ from math import ceil, floor, sqrt
 
 import pytest
 
+from fairlead_master.allocation.policies.bottleneck_groups import Objective, bottleneck, only
 from fairlead_master.solvers import registry
 from fairlead_master.solvers.bottleneck_aware import allocate, round_to_whole
-from fairlead_master.solvers.bottleneck_groups import Objective, bottleneck, only
 from fairlead_master.solvers.problem import Problem
 from tests.papers.problems import a_problem, tasks
 

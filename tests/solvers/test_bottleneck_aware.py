@@ -7,6 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_master.allocation.policies.bottleneck_groups import (
+    COMPOSITE,
+    GOALS,
+    Goal,
+    Objective,
+    bottleneck,
+    only,
+)
 from fairlead_master.solvers.bottleneck_aware import (
     allocate,
     round_to_whole,
@@ -14,7 +22,6 @@ from fairlead_master.solvers.bottleneck_aware import (
     solve_discrete,
     solve_online,
 )
-from fairlead_master.solvers.bottleneck_groups import COMPOSITE, GOALS, Goal, Objective, bottleneck, only
 from fairlead_master.solvers.problem import Nodes, Problem, SolverError, User
 
 CLOSE = 1e-8

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_master.allocation.linear_program import maximise
 from fairlead_master.solvers import machine_filling
-from fairlead_master.solvers.linear_program import maximise
 from fairlead_master.solvers.problem import Problem, SolverError
 from fairlead_master.solvers.registry import solve
 from fairlead_master.solvers.rises import tiers_of

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fairlead_master.allocation.linear_program import maximise
 from fairlead_master.allocation.multipliers.satiation import Wish, satiate
 from fairlead_master.solvers import alpha_fair, machine_market
-from fairlead_master.solvers.linear_program import maximise
 from fairlead_master.solvers.machine_market import OnMachines, share_machines
 from fairlead_master.solvers.problem import SolverError
 from fairlead_master.solvers.registry import solve

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_master.solvers.linear_program import maximise
+from fairlead_master.allocation.linear_program import maximise
 from fairlead_master.solvers.problem import Nodes, Problem, User
 from fairlead_master.solvers.utilization import solve
 

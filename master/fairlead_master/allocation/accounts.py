@@ -9,8 +9,8 @@ from operator import mul
 
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import Balance, Tally
+from fairlead_master.allocation.divisors import UNDIVIDED, Divisors
 from fairlead_master.allocation.measured import FINENESS, Factors, UseEstimate
-from fairlead_master.allocation.policies.divisors import UNDIVIDED, Divisors
 from fairlead_master.allocation.shape import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector, add, scale

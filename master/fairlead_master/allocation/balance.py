@@ -36,7 +36,7 @@ from math import inf
 from typing import Final
 
 from fairlead_master.allocation.api import Weight
-from fairlead_master.allocation.policies.divisors import Divisors, divisors, level_of
+from fairlead_master.allocation.divisors import Divisors, divisors, level_of
 from fairlead_proto.resources import Vector, add, subtract
 
 PART_SCALE: Final = 2**20

@@ -16,10 +16,10 @@ from fairlead_master.allocation.balance import (
     part_of,
     tally_divisors,
 )
+from fairlead_master.allocation.divisors import Divisors, level_of
 from fairlead_master.allocation.level_paths import is_ranked, policy_of
 from fairlead_master.allocation.level_wishes import wish_of
 from fairlead_master.allocation.policies import names
-from fairlead_master.allocation.policies.divisors import Divisors, level_of
 from fairlead_proto.resources import ResourceKinds, Vector, sum_vectors
 
 EQUAL: Final = Weight()

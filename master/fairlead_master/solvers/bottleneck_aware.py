@@ -17,7 +17,7 @@ from heapq import heappop, heappush, heapreplace
 from math import floor, inf
 from typing import Final
 
-from fairlead_master.solvers.bottleneck_groups import GOALS, Goal, Group, bottleneck, levels
+from fairlead_master.allocation.policies.bottleneck_groups import GOALS, Goal, Group, bottleneck, levels
 from fairlead_master.solvers.discrete import TASKS_MAX, solve_live
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 

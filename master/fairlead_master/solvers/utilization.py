@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Final
 
-from fairlead_master.solvers.linear_program import maximise
+from fairlead_master.allocation.linear_program import maximise
 from fairlead_master.solvers.problem import Amounts, Problem, Solution
 
 _CLOSE: Final = 1e-9

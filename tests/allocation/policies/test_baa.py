@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from fairlead_master.allocation.api import AllocationError, Weight
 from fairlead_master.allocation.policies.baa import BottleneckAware, _Largest
+from fairlead_master.allocation.policies.bottleneck_groups import GOALS
 from fairlead_master.allocation.policies.names import parse
 from fairlead_master.solvers.bottleneck_aware import solve
-from fairlead_master.solvers.bottleneck_groups import GOALS
 from fairlead_master.solvers.problem import Problem, User
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import Vector

@@ -13,7 +13,7 @@ from fairlead_lab.papers.baa import joining
 from fairlead_lab.papers.baa.demands import Demand, made_up, read, sample
 from fairlead_lab.papers.experiment import Agreement, RunOptions
 from fairlead_lab.workloads.csv_rows import TraceError
-from fairlead_master.solvers.bottleneck_groups import bottleneck
+from fairlead_master.allocation.policies.bottleneck_groups import bottleneck
 from fairlead_master.solvers.registry import solve
 
 HEADER = "agent,job_id,cpu_norm,mem_norm\n"

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.baa.demands import Demand, Demands, sample
 from fairlead_lab.papers.experiment import Agreement, Cell, Experiment, Result, RunOptions, Verdict
+from fairlead_master.allocation.policies.bottleneck_groups import bottleneck
 from fairlead_master.solvers.bottleneck_aware import goals_of, solve_online
-from fairlead_master.solvers.bottleneck_groups import bottleneck
 from fairlead_master.solvers.problem import Problem, User
 from fairlead_master.solvers.registry import solve
 

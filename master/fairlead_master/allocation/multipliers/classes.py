@@ -12,7 +12,7 @@ from math import gcd, inf
 from operator import mul
 from typing import Final
 
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
+from fairlead_master.allocation.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector
 
 Direction = tuple[Vector, int]

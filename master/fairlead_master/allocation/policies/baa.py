@@ -3,7 +3,7 @@
     key_i = U_ig / (C_g w_i y_g), for the resource g of which i wants the largest share
 
 U_ig is what account i holds or is offered of g, C_g the total of the active agents, w_i the account's weight as one number.
-The groups' levels y_g are those of the static program (``solvers.bottleneck_groups``) for all accounts that hold or want
+The groups' levels y_g are those of the static program (``bottleneck_groups``) for all accounts that hold or want
 something, with what they hold and want together as their demand, and that by how many units it is as one task. Liu,
 "Multi-Objective Bottleneck-Aware Allocation of Multiple Resources", 2015: static allocation (2.15) for the levels,
 algorithm 2, ascending order of the bottleneck resource, for who is next. ADR 0012 has our reading of the paper.
@@ -20,8 +20,8 @@ from operator import add, sub
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy, Weight
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
-from fairlead_master.solvers.bottleneck_groups import GOALS, Group, bottleneck, levels
+from fairlead_master.allocation.policies.bottleneck_groups import GOALS, Group, bottleneck, levels
+from fairlead_master.allocation.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector, scale
 
 _FIXED_POINT: Final = 2.0**128

@@ -42,8 +42,8 @@ from operator import add, ge, sub
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy, Weight
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_master.allocation.policies.sliding_window import Credit, EntitlementClock, Meter
+from fairlead_master.allocation.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector, scale
 
 WINDOW_S: Final = 3

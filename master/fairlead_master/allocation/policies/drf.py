@@ -14,7 +14,7 @@ tie-break decides.
 
 from operator import add, sub, truediv
 
-from fairlead_master.allocation.policies.divisors import (
+from fairlead_master.allocation.divisors import (
     UNDIVIDED,
     Divisors,
     divisors,

@@ -7,7 +7,7 @@ wanted nothing; an offer that comes back does not send it to the end of the queu
 """
 
 from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
+from fairlead_master.allocation.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector
 
 

@@ -2,8 +2,8 @@
 
 from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.multipliers.classes import DemandClass, Direction
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
 from fairlead_master.allocation.policies.tournament import Contender
+from fairlead_master.allocation.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector
 
 

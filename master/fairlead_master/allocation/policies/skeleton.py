@@ -10,7 +10,7 @@ from operator import add, sub
 from typing import Generic, TypeVar
 
 from fairlead_master.allocation.api import Policy, Weight
-from fairlead_master.allocation.policies.ranking import Ranked, Ranking
+from fairlead_master.allocation.ranking import Ranked, Ranking
 from fairlead_proto.resources import Vector, scale
 
 By = TypeVar("By")

@@ -20,8 +20,8 @@ from operator import mul, truediv
 from typing import NamedTuple
 
 from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.divisors import divisors, regrained
 from fairlead_master.allocation.policies.asset import prices
-from fairlead_master.allocation.policies.divisors import divisors, regrained
 from fairlead_master.allocation.policies.skeleton import Holder, KeyedPolicy, counted
 from fairlead_proto.resources import Vector
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from fairlead_master.solvers.linear_program import InfeasibleError, maximise
+from fairlead_master.allocation.linear_program import InfeasibleError, maximise
 
 
 class Objective(Enum):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_master.solvers.linear_program import (
+from fairlead_master.allocation.linear_program import (
     InfeasibleError,
     LinearProgramError,
     LinearSolution,
