@@ -1,12 +1,19 @@
-"""Makes the policies and balances of levels from the books: what frameworks hold and want, and who is below whom.
+"""Levels of roles and frameworks: the ways through them, what each wishes for, and what follows from the books alone.
 
-Used when the operator chooses another policy, when a level comes into being, and to check the levels that were kept up to
-date one fact at a time against new ones.
+A policy that follows wishes takes an account to want its resources in the proportions of its wish. The wish of a group is the
+sum of its members' wishes, but each counts only up to the whole cluster. More nobody can get; and a member with a
+thousand tasks waiting, each for a GPU, would make the group one that wants nothing but GPUs, charge it the GPUs' price, and so
+keep the CPUs from its other members. A member beyond that bound counts with the proportions it wishes for and no more, so
+how much longer its queue grows moves no prices. A framework alone in its role is passed on as it is.
+
+``LevelBooks`` makes policies and balances from what frameworks hold and want. It is used when the operator chooses another
+policy, when a level comes into being, and to check the levels that were kept up to date one fact at a time.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
-from fairlead_master.allocation.accounts import Framework, Level
+from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import (
     Balance,
@@ -17,13 +24,123 @@ from fairlead_master.allocation.balance import (
     tally_divisors,
 )
 from fairlead_master.allocation.divisors import Divisors, level_of
-from fairlead_master.allocation.level_paths import is_ranked, policy_of
-from fairlead_master.allocation.level_wishes import wish_of
 from fairlead_master.allocation.policies import names
-from fairlead_proto.resources import ResourceKinds, Vector, sum_vectors
+from fairlead_proto.resources import ResourceKinds, Vector, add, subtract, sum_vectors
 
 EQUAL: Final = Weight()
 """Every framework counts the same within its role, and a role's own frameworks together as one role below it."""
+
+Wish = tuple[Vector, int]
+"""Amounts, and in how many units they come."""
+
+
+def policy_of(level: Level) -> Policy:
+    """The policy of a level that has one."""
+    assert level.policy is not None, f"the members of {level.name} are not ranked"
+    return level.policy
+
+
+def level_above(level: Level) -> Level:
+    """The level of which this one is an account; the topmost has none."""
+    assert level.above is not None, "nothing is above the topmost level"
+    return level.above
+
+
+def level_below(account: RoleAccount) -> Level:
+    """The level that ranks the roles below a role that has some."""
+    assert account.below is not None, f"no role is below {account.role}"
+    return account.below
+
+
+def name_of(member: Level | Framework) -> str:
+    """What the policy of its level knows a member by."""
+    return member.name if isinstance(member, Level) else member.framework_id
+
+
+def is_ranked(level: Level) -> bool:
+    """Whether a level other than the topmost needs a ranking: a single framework does not."""
+    return len(level.members) > 1 or any(isinstance(member, Level) for member in level.members.values())
+
+
+def path(level: Level) -> Iterator[Level]:
+    """The level and those above it but the topmost."""
+    while level.above is not None:
+        yield level
+        level = level.above
+
+
+def ranked_above(framework: Framework) -> Iterator[tuple[str, Level]]:
+    """The levels that rank the framework or what it is part of, upwards, each with the name it is ranked by."""
+    name: str = framework.framework_id
+    level: Level | None = framework.role.own
+    while level is not None:
+        if level.policy is not None:
+            yield name, level
+        name, level = level.name, level.above
+
+
+def from_below(level: Level) -> Iterator[Level]:
+    """The level and all below it, each after those below it."""
+    for member in level.members.values():
+        if isinstance(member, Level):
+            yield from from_below(member)
+    yield level
+
+
+def up_to_the_cluster(wish: Wish, capacity: Vector) -> Wish:
+    """The wish, made smaller in proportion until no resource is wished for beyond ``capacity``.
+
+    Resources of which there are none bound nothing. Integers throughout: wishes in the same proportions come to the same.
+    """
+    amounts, units = wish
+    bound, most = 1, 0
+    for amount, total in zip(amounts, capacity, strict=True):
+        if total > 0 and amount * bound > most * total:
+            bound, most = total, amount
+    if most <= bound:
+        return wish
+    return tuple([amount * bound // most for amount in amounts]), max(1, units * bound // most)
+
+
+def wish_of(level: Level, capacity: Vector) -> Wish:
+    """What the level passes on, computed from its members."""
+    wishes = [(member.wish, member.wish_units) for member in level.members.values()]
+    if is_ranked(level):
+        wishes = [up_to_the_cluster(wish, capacity) for wish in wishes]
+    zero = (0,) * len(capacity)
+    return sum_vectors((amounts for amounts, _ in wishes), zero), sum(units for _, units in wishes)
+
+
+def tell_wish(member: Level | Framework, level: Level, before: Wish, capacity: Vector) -> None:
+    """The wish of a member of ``level`` has changed from ``before``: tell all who rank it, upwards, as far as it matters.
+
+    A step at each level, however many members there are.
+    """
+    above: Level | None = level
+    while above is not None:
+        after = (member.wish, member.wish_units)
+        if above.policy is not None:
+            policy = policy_of(above)
+            policy.set_wish_units(name_of(member), after[1])
+            policy.set_wish(name_of(member), after[0])
+        if above.above is None:
+            return
+        if is_ranked(above):
+            before, after = up_to_the_cluster(before, capacity), up_to_the_cluster(after, capacity)
+        if before == after:
+            return
+        passed_on = (above.wish, above.wish_units)
+        above.wish = add(above.wish, subtract(after[0], before[0]))
+        above.wish_units += after[1] - before[1]
+        member, above, before = above, above.above, passed_on
+
+
+def tell_wish_anew(level: Level, capacity: Vector) -> None:
+    """Who is a member, or the capacity, has changed: compute what the level passes on again."""
+    before = (level.wish, level.wish_units)
+    level.wish, level.wish_units = wish_of(level, capacity)
+    if level.above is not None and before != (level.wish, level.wish_units):
+        tell_wish(level, level.above, before, capacity)
 
 
 class LevelBooks:
@@ -189,3 +306,9 @@ def check_sums(level: Level, topmost: Level, capacity: Vector) -> None:
     if policy.follows_use and level is not topmost:
         excess = sum_vectors((m.excess for m in members), (0,) * len(capacity))
         assert level.excess == excess, f"{level.name}: excess {level.excess} kept, {excess} recomputed"
+
+
+def tell_count(level: Level, name: str, change: Tally) -> None:
+    """Tell a level that one of its members counts for so much more."""
+    *amounts, units = change
+    policy_of(level).recount(name, tuple(amounts), units)

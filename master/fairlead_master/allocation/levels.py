@@ -10,19 +10,20 @@ Most are like that, so they have a short way of their own through the calls that
 
 Under a policy that balances, a level counts above for what ``balance`` says, which depends on the unit it would be given
 next. To find that for every level at all times would cost a search of each at every change. So a level counts for the
-least it may until it comes first; then ``confirm`` *pins* it to the unit at hand. If it counts for more so, it may not be
-first any more, and the next round tells. The order is the same as if all had been known.
+least it may until it comes first; then ``confirm`` *pins* it to the unit at hand. If that makes its key grow, it may not
+be first any more, and the next iteration ranks it again. The order is the same as if all had been known.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from fairlead_master.allocation import level_wishes
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
 from fairlead_master.allocation.api import Policy, Weight
 from fairlead_master.allocation.balance import Tally, dominant_places, part_of
-from fairlead_master.allocation.level_books import EQUAL, LevelBooks, check_sums
-from fairlead_master.allocation.level_paths import (
+from fairlead_master.allocation.level_books import (
+    EQUAL,
+    LevelBooks,
+    check_sums,
     from_below,
     is_ranked,
     level_above,
@@ -31,6 +32,10 @@ from fairlead_master.allocation.level_paths import (
     path,
     policy_of,
     ranked_above,
+    tell_count,
+    tell_wish,
+    tell_wish_anew,
+    wish_of,
 )
 from fairlead_master.allocation.measured import Factors
 from fairlead_master.allocation.shape import Shape
@@ -193,7 +198,7 @@ class LevelRanking:
             part = part_of(framework.counted, own.by)
         for name, level in ranked_above(framework):
             if any(change):
-                _recount(level, name, change)
+                tell_count(level, name, change)
             balance = level.balance
             if balance is not None:
                 balance.held = add(balance.held, held)
@@ -205,7 +210,7 @@ class LevelRanking:
         before = (framework.wish, framework.wish_units)
         framework.wish = add(framework.wish, change)
         framework.wish_units += units
-        level_wishes.tell(framework, framework.role.own, before, self._books.capacity)
+        tell_wish(framework, framework.role.own, before, self._books.capacity)
 
     def observe(self, framework: Framework, change: Vector) -> None:
         """The framework's tasks use ``change`` more than when they were measured before."""
@@ -219,7 +224,7 @@ class LevelRanking:
     def _tell_wish(self, level: Level) -> None:
         """Members of the level came or went, so that it may pass on another wish."""
         if self.policy.follows_wishes:
-            level_wishes.tell_anew(level, self._books.capacity)
+            tell_wish_anew(level, self._books.capacity)
 
     def advance(self, now_ms: int) -> None:
         """It is ``now_ms``."""
@@ -321,7 +326,7 @@ class LevelRanking:
                 unit = framework.as_counted(shape.unit)
                 change = self._books.count_again(level, dominant_places(unit, self._books.capacity))
                 if any(change):
-                    _recount(level_above(level), level.name, change)
+                    tell_count(level_above(level), level.name, change)
                     self._settle(level_above(level))
                     return False
         return True
@@ -395,7 +400,7 @@ class LevelRanking:
         self._note_plain(account)
         self._tell(own, subtract(self._books.counted(own), counted))
         if self.policy.follows_wishes:
-            level_wishes.tell(own, above, (below.wish, below.wish_units), self._books.capacity)
+            tell_wish(own, above, (below.wish, below.wish_units), self._books.capacity)
 
     def _note_plain(self, account: RoleAccount) -> None:
         account.only = None
@@ -449,7 +454,7 @@ class LevelRanking:
             self._books.note(framework)
         self._ranked = {level: None for level in levels if level.policy is not None}
         for level in levels:
-            level.wish, level.wish_units = level_wishes.wish_of(level, self._books.capacity)
+            level.wish, level.wish_units = wish_of(level, self._books.capacity)
             level.excess = sum_vectors((m.excess for m in level.members.values()), self._zero)
             if level.policy is not None:
                 self._fill_kept(level)
@@ -480,7 +485,7 @@ class LevelRanking:
         for each in path(level):
             change = self._count_again(each) if each.balance is not None else self._books.nothing
             if any(change):
-                _recount(level_above(each), each.name, change)
+                tell_count(level_above(each), each.name, change)
 
     def _tell(self, level: Level, change: Tally) -> None:
         """The level counts for ``change`` more above, and its part may have changed."""
@@ -488,13 +493,7 @@ class LevelRanking:
             return
         above = level_above(level)
         if any(change):
-            _recount(above, level.name, change)
+            tell_count(above, level.name, change)
         if above.balance is not None:
             above.balance.set_part(level.name, self._books.part(level))
             self._tell(above, self._count_again(above))
-
-
-def _recount(level: Level, name: str, change: Tally) -> None:
-    """Tell a level that one of its members counts for so much more."""
-    *amounts, units = change
-    policy_of(level).recount(name, tuple(amounts), units)
