@@ -12,6 +12,7 @@ from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.core import actions, events
 from fairlead_proto import convert, fields
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.limits import STATUS_MESSAGE_LENGTH_MAX
@@ -27,11 +28,11 @@ STATUSES_PER_MESSAGE_MAX: Final = 1_000
 """Some 200 KiB, and never more than 5 MiB."""
 
 _REFUSALS: Final = {
-    agent_pb2.REFUSAL_CODE_INVALID: events.RefusalCode.INVALID,
-    agent_pb2.REFUSAL_CODE_OLD_EPOCH: events.RefusalCode.OLD_EPOCH,
-    agent_pb2.REFUSAL_CODE_SUPERSEDED: events.RefusalCode.SUPERSEDED,
-    agent_pb2.REFUSAL_CODE_TOO_SLOW: events.RefusalCode.TOO_SLOW,
-    agent_pb2.REFUSAL_CODE_LIMIT: events.RefusalCode.LIMIT,
+    agent_pb2.REFUSAL_CODE_INVALID: RefusalCode.INVALID,
+    agent_pb2.REFUSAL_CODE_OLD_EPOCH: RefusalCode.OLD_EPOCH,
+    agent_pb2.REFUSAL_CODE_SUPERSEDED: RefusalCode.SUPERSEDED,
+    agent_pb2.REFUSAL_CODE_TOO_SLOW: RefusalCode.TOO_SLOW,
+    agent_pb2.REFUSAL_CODE_LIMIT: RefusalCode.LIMIT,
 }
 
 SessionAction = actions.SendRegistration | actions.SendStatuses | actions.SendHeartbeat | actions.SendGoodbye
@@ -83,7 +84,7 @@ def _read_message(
                 ),
             )
         case "refused":
-            code = _REFUSALS.get(message.refused.code, events.RefusalCode.TOO_SLOW)
+            code = _REFUSALS.get(message.refused.code, RefusalCode.TOO_SLOW)
             yield events.RegistrationRefused(
                 epoch=epoch, code=code, detail=message.refused.detail[:STATUS_MESSAGE_LENGTH_MAX]
             )

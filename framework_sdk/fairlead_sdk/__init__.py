@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 # What a type checker sees; at run time `__getattr__` does the same, later.
 if TYPE_CHECKING:
+    from fairlead_proto.codes import Rejection as Rejection
     from fairlead_proto.task_state import Reason as Reason
     from fairlead_proto.task_state import TaskState as TaskState
     from fairlead_proto.task_state import is_terminal as is_terminal
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from fairlead_sdk.events import Connected as Connected
     from fairlead_sdk.events import Disconnected as Disconnected
     from fairlead_sdk.events import Offer as Offer
-    from fairlead_sdk.events import Rejection as Rejection
     from fairlead_sdk.framework import Framework as Framework
     from fairlead_sdk.handles import TaskHandle as TaskHandle
     from fairlead_sdk.matching import fitting_tasks as fitting_tasks
@@ -70,7 +70,8 @@ _MODULES = {
         "Refused",
         "Superseded",
     ),
-    "fairlead_sdk.events": ("AcceptItem", "Connected", "Disconnected", "Offer", "Rejection"),
+    "fairlead_proto.codes": ("Rejection",),
+    "fairlead_sdk.events": ("AcceptItem", "Connected", "Disconnected", "Offer"),
     "fairlead_sdk.framework": ("Framework",),
     "fairlead_sdk.handles": ("TaskHandle",),
     "fairlead_sdk.matching": ("fitting_tasks",),

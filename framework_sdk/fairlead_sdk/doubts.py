@@ -1,7 +1,8 @@
 """Launches whose fate a broken stream left open, until somebody says what became of them."""
 
+from fairlead_proto.codes import Rejection
 from fairlead_sdk.calls import Accept
-from fairlead_sdk.events import AcceptItem, AcceptResult, Rejection
+from fairlead_sdk.events import AcceptItem, AcceptResult
 
 
 class Doubts:

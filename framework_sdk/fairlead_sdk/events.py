@@ -5,49 +5,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, unique
 
+from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.tasks import Constraint, TaskStatus
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.constraints import parse_constraints
 from fairlead_sdk.errors import FairleadError
-
-
-@unique
-class CallCode(Enum):
-    """How a call was answered."""
-
-    OK = "OK"
-    INVALID = "INVALID"
-    INFEASIBLE = "INFEASIBLE"
-    UNKNOWN = "UNKNOWN"
-    UNAUTHORIZED = "UNAUTHORIZED"
-    LIMIT = "LIMIT"
-
-
-@unique
-class Rejection(Enum):
-    """Why a task of an accept was not launched."""
-
-    EXPIRED = "EXPIRED"
-    NO_FIT = "NO_FIT"
-    INVALID = "INVALID"
-    UNAUTHORIZED = "UNAUTHORIZED"
-    AGENT_GONE = "AGENT_GONE"
-
-
-@unique
-class ErrorCode(Enum):
-    """Why the master ended the session."""
-
-    INVALID = "INVALID"
-    SUPERSEDED = "SUPERSEDED"
-    UNKNOWN_FRAMEWORK = "UNKNOWN_FRAMEWORK"
-    TOO_SLOW = "TOO_SLOW"
-    OLD_EPOCH = "OLD_EPOCH"
-    UNAUTHORIZED = "UNAUTHORIZED"
-    LIMIT = "LIMIT"
-    SHUTTING_DOWN = "SHUTTING_DOWN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_sdk.errors import FairleadError, FrameworkExpired, Infeasible, Refused, Superseded
-from fairlead_sdk.events import CallCode, CallResult, ErrorCode, InfeasibleClass, SessionError
+from fairlead_sdk.events import CallResult, InfeasibleClass, SessionError
 
 _AGAIN: Final = frozenset({ErrorCode.TOO_SLOW, ErrorCode.OLD_EPOCH, ErrorCode.SHUTTING_DOWN})
 """A new stream mends these: we read faster now, the newer master takes the address, the next one starts."""

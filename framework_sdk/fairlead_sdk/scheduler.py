@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Generator, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from fairlead_proto.codes import Rejection
 from fairlead_proto.limits import TASKS_PER_ACCEPT_MAX
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.amounts import parse_duration
@@ -29,7 +30,6 @@ from fairlead_sdk.events import (
     OffersReceived,
     OffersRescinded,
     ReconcileDone,
-    Rejection,
     SessionOver,
     StatusReceived,
 )

@@ -15,6 +15,7 @@ from dataclasses import replace
 from enum import Enum, unique
 from typing import Final
 
+from fairlead_proto.codes import Rejection
 from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.calls import (
@@ -50,7 +51,6 @@ from fairlead_sdk.events import (
     OffersRescinded,
     Received,
     ReconcileDone,
-    Rejection,
     SessionError,
     SessionOver,
     StatusReceived,

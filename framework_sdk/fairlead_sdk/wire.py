@@ -7,6 +7,7 @@ The vocabulary shared with the other roles is read by ``fairlead_proto.convert``
 from collections.abc import Sequence
 from typing import Any, Final
 
+from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.convert import read_status, write_constraint
 from fairlead_proto.fields import (
     InvalidFieldError,
@@ -42,9 +43,7 @@ from fairlead_sdk.events import (
     AcceptItem,
     AcceptResult,
     AgentGone,
-    CallCode,
     CallResult,
-    ErrorCode,
     Heartbeat,
     InfeasibleClass,
     Offer,
@@ -52,7 +51,6 @@ from fairlead_sdk.events import (
     OffersRescinded,
     Received,
     ReconcileDone,
-    Rejection,
     SessionError,
     StatusReceived,
     Welcome,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Final
 
+from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 from fairlead_sdk.calls import Demand, Launch
@@ -19,7 +20,6 @@ from fairlead_sdk.errors import FairleadError, Infeasible
 from fairlead_sdk.events import (
     AcceptItem,
     AcceptResult,
-    CallCode,
     CallResult,
     Connected,
     DemandAnswered,
@@ -29,7 +29,6 @@ from fairlead_sdk.events import (
     Offer,
     OffersReceived,
     ReconcileDone,
-    Rejection,
     StatusReceived,
 )
 from fairlead_sdk.refusals import call_failure, infeasible_error

@@ -9,9 +9,10 @@ import structlog
 
 from fairlead_master import agent_wire, sessions
 from fairlead_master.core import events
-from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession, RefusalCode
+from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession
 from fairlead_master.runner import Runner
 from fairlead_master.sessions import Outbox, Reading, Traffic, converse
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import ResourceKinds

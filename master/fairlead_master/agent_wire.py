@@ -7,6 +7,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import BATCH_BYTES_MAX, in_parts
 from fairlead_proto import convert, fields
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.resources import ResourceKinds
@@ -15,7 +16,7 @@ from fairlead_proto.tasks import RunningTask, TaskStatus
 from fairlead_proto.v1 import agent_pb2 as pb
 from fairlead_proto.v1 import types_pb2
 
-_REFUSALS: Final = {code: pb.RefusalCode.Value(f"REFUSAL_CODE_{code.value}") for code in actions.RefusalCode}
+_REFUSALS: Final = {code: pb.RefusalCode.Value(f"REFUSAL_CODE_{code.value}") for code in RefusalCode}
 """Enum fields take the names of their values."""
 
 _OUR_OWN: Final = frozenset({TaskState.STAGING, TaskState.UNREACHABLE, TaskState.GONE})

@@ -9,9 +9,10 @@ import structlog
 
 from fairlead_master import framework_wire, sessions
 from fairlead_master.core import actions, events
-from fairlead_master.core.actions import Action, EndFrameworkSession, ErrorCode, WelcomeFramework
+from fairlead_master.core.actions import Action, EndFrameworkSession, WelcomeFramework
 from fairlead_master.runner import Runner
 from fairlead_master.sessions import Outbox, Reading, Traffic, converse, host_of
+from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb

@@ -7,6 +7,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import BATCH_BYTES_MAX, in_parts
 from fairlead_proto import convert, fields, limits
+from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import ResourceKinds
@@ -19,9 +20,9 @@ _SCOPES: Final = {
     pb.Decline.SCOPE_NOTHING: events.DeclineScope.NOTHING,
 }
 # Enum fields take the names of their values.
-_CALL_CODES: Final = {code: f"CALL_CODE_{code.value}" for code in actions.CallCode}
-_ERROR_CODES: Final = {code: f"ERROR_CODE_{code.value}" for code in actions.ErrorCode}
-_REJECTIONS: Final = {code: pb.Rejection.Value(f"REJECTION_{code.value}") for code in actions.Rejection}
+_CALL_CODES: Final = {code: f"CALL_CODE_{code.value}" for code in CallCode}
+_ERROR_CODES: Final = {code: f"ERROR_CODE_{code.value}" for code in ErrorCode}
+_REJECTIONS: Final = {code: pb.Rejection.Value(f"REJECTION_{code.value}") for code in Rejection}
 _Rare = (
     actions.WelcomeFramework
     | actions.AnswerCall

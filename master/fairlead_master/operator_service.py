@@ -10,12 +10,13 @@ from fairlead_master.allocation import placement
 from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies import names
 from fairlead_master.core import events
-from fairlead_master.core.actions import AnswerOperator, CallCode
+from fairlead_master.core.actions import AnswerOperator
 from fairlead_master.core.explain import explain
 from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Master
 from fairlead_master.runner import Runner
 from fairlead_proto import fields, limits
+from fairlead_proto.codes import CallCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import FrameworkId, Role, TaskId
 from fairlead_proto.v1 import operator_pb2 as pb

@@ -17,6 +17,7 @@ from fairlead_master.allocation.api import Weight
 from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sim.cluster_agent import HostOptions, SimulatedAgent
@@ -216,7 +217,7 @@ def order_of(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_
         case actions.PingAgent():
             return to_agent.Pinged(epoch=epoch)
         case actions.EndAgentSession():
-            code = to_agent.RefusalCode[action.code.name]
+            code = RefusalCode[action.code.name]
             return to_agent.RegistrationRefused(epoch=epoch, code=code, detail=action.detail)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from fairlead_master.core import actions, events
+from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import ClassId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
@@ -210,7 +211,7 @@ class SimulatedFramework:
             case actions.EndFrameworkSession():
                 self._on_end(action)
             case actions.AnswerCall():
-                if action.code is actions.CallCode.INFEASIBLE:
+                if action.code is CallCode.INFEASIBLE:
                     self._later(self._options.reconcile_interval_ms, self._ask_anew)
             case actions.RescindOffers() | actions.AnnounceAgentGone():
                 pass
@@ -234,7 +235,7 @@ class SimulatedFramework:
         self._look_after()
 
     def _on_end(self, end: actions.EndFrameworkSession) -> None:
-        if end.code is not actions.ErrorCode.UNKNOWN_FRAMEWORK:
+        if end.code is not ErrorCode.UNKNOWN_FRAMEWORK:
             return
         if self.framework_id is None:
             return  # A repeat.

@@ -6,13 +6,7 @@ from hypothesis import given
 from structlog.testing import capture_logs
 
 from fairlead_agent.core import actions, events
-from fairlead_agent.core.events import (
-    KillOrder,
-    KillRequested,
-    RefusalCode,
-    SessionOpened,
-    StatusesAcknowledged,
-)
+from fairlead_agent.core.events import KillOrder, KillRequested, SessionOpened, StatusesAcknowledged
 from fairlead_agent.messages import (
     REGISTER_COMMAND_BYTES_MAX,
     STATUSES_PER_MESSAGE_MAX,
@@ -21,6 +15,7 @@ from fairlead_agent.messages import (
     write_messages,
 )
 from fairlead_proto import convert
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.resources import ResourceKinds

@@ -10,13 +10,14 @@ import pytest
 from fairlead_master.allocation.api import Weight
 from fairlead_master.core import actions, events
 from fairlead_master.core import turn as turn_module
-from fairlead_master.core.actions import Action, CallCode, Durable, ErrorCode
+from fairlead_master.core.actions import Action, Durable
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import FrameworkState
 from fairlead_master.core.turn import TURN_MS_MAX
 from fairlead_master.registry_files import NoRoomError
 from fairlead_master.runner import Clock, Runner
+from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from tests.builders.master import KINDS, a_class, resources
 

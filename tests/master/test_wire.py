@@ -10,6 +10,7 @@ from fairlead_master import agent_wire, framework_wire
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import READ_BYTES_MAX, RECORDS_PER_EVENT_MAX, Reading, host_of
+from fairlead_proto.codes import Rejection
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds
@@ -43,7 +44,7 @@ def an_answer(request_id: int) -> actions.AnswerAccept:
         offer_id=OfferId("o1"),
         answers=(
             actions.LaunchAnswer("t1"),
-            actions.LaunchAnswer("t2", actions.Rejection.NO_FIT, "too large"),
+            actions.LaunchAnswer("t2", Rejection.NO_FIT, "too large"),
         ),
     )
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from fairlead_proto.codes import Rejection
 from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, Reason, TaskState
-from fairlead_sdk.events import Rejection
 from fairlead_sim.testing import Outcome, VirtualMaster
 from tests.sdk.builders import a_master, a_task, begin
 

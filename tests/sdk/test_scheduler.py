@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from fairlead_proto.codes import ErrorCode, Rejection
 from fairlead_sdk import (
     AcceptItem,
     Driver,
     FairleadError,
     Infeasible,
     Offer,
-    Rejection,
     Scheduler,
     Scope,
     Superseded,
@@ -21,7 +21,6 @@ from fairlead_sdk import (
     is_terminal,
     run_scheduler,
 )
-from fairlead_sdk.events import ErrorCode
 from fairlead_sim.testing import AT_ONCE, Outcome, VirtualMaster
 from tests.sdk.builders import a_master, a_task, begin
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus
@@ -26,18 +27,15 @@ from fairlead_sdk.errors import LinkBroken
 from fairlead_sdk.events import (
     AcceptItem,
     AcceptResult,
-    CallCode,
     CallResult,
     Connected,
     DemandAnswered,
     Disconnected,
-    ErrorCode,
     Event,
     Heartbeat,
     Offer,
     OffersReceived,
     ReconcileDone,
-    Rejection,
     SessionError,
     SessionOver,
     StatusReceived,

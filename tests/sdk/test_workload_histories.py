@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.task_state import RETRIABLE, TaskState
 from fairlead_proto.tasks import TaskStatus
@@ -18,14 +19,12 @@ from fairlead_sdk.calls import Demand, Launch
 from fairlead_sdk.events import (
     AcceptItem,
     AcceptResult,
-    CallCode,
     CallResult,
     DemandAnswered,
     Event,
     Heartbeat,
     Offer,
     OffersReceived,
-    Rejection,
     StatusReceived,
 )
 from fairlead_sdk.task import TaskResult

@@ -1,8 +1,8 @@
 """What happens to an agent: facts from the master, from the executor, from the disk, and the passing of time."""
 
 from dataclasses import dataclass
-from enum import Enum, unique
 
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec, TaskUsage
@@ -41,17 +41,6 @@ class Registered:
     epoch: int
     agent_id: AgentId
     heartbeat_interval_ms: int
-
-
-@unique
-class RefusalCode(Enum):
-    """Why a master does not talk to this agent."""
-
-    INVALID = "INVALID"
-    OLD_EPOCH = "OLD_EPOCH"
-    SUPERSEDED = "SUPERSEDED"
-    TOO_SLOW = "TOO_SLOW"
-    LIMIT = "LIMIT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,10 @@ highest epoch seen is written to disk before anything that the master of that ep
 from fairlead_agent.core import limits
 from fairlead_agent.core.actions import CloseSession, ConfirmSession, LeaveCluster, SendRegistration
 from fairlead_agent.core.deadlines import Due
-from fairlead_agent.core.events import (
-    RefusalCode,
-    Registered,
-    RegistrationRefused,
-    SessionClosed,
-    SessionOpened,
-)
+from fairlead_agent.core.events import Registered, RegistrationRefused, SessionClosed, SessionOpened
 from fairlead_agent.core.statuses import schedule_resend
 from fairlead_agent.core.step import Step
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.tasks import RunningTask
 
 

@@ -6,64 +6,15 @@ can be made durable.
 """
 
 from collections.abc import Mapping
-from enum import Enum, unique
 from typing import Final, get_args
 
 from fairlead_master.allocation.api import Weight
+from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode, Rejection
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec, TaskStatus
 from fairlead_proto.value import short_value, value
-
-
-@unique
-class CallCode(Enum):
-    """How a call of a framework ended."""
-
-    OK = "OK"
-    INVALID = "INVALID"
-    INFEASIBLE = "INFEASIBLE"
-    UNKNOWN = "UNKNOWN"
-    UNAUTHORIZED = "UNAUTHORIZED"
-    LIMIT = "LIMIT"
-
-
-@unique
-class ErrorCode(Enum):
-    """Why the master ends a framework's session."""
-
-    INVALID = "INVALID"
-    SUPERSEDED = "SUPERSEDED"
-    UNKNOWN_FRAMEWORK = "UNKNOWN_FRAMEWORK"
-    TOO_SLOW = "TOO_SLOW"
-    OLD_EPOCH = "OLD_EPOCH"
-    UNAUTHORIZED = "UNAUTHORIZED"
-    LIMIT = "LIMIT"
-    SHUTTING_DOWN = "SHUTTING_DOWN"
-
-
-@unique
-class RefusalCode(Enum):
-    """Why the master ends an agent's session."""
-
-    INVALID = "INVALID"
-    OLD_EPOCH = "OLD_EPOCH"
-    SUPERSEDED = "SUPERSEDED"
-    TOO_SLOW = "TOO_SLOW"
-    LIMIT = "LIMIT"
-
-
-@unique
-class Rejection(Enum):
-    """Why a task was not launched."""
-
-    EXPIRED = "EXPIRED"
-    NO_FIT = "NO_FIT"
-    INVALID = "INVALID"
-    UNAUTHORIZED = "UNAUTHORIZED"
-    AGENT_GONE = "AGENT_GONE"
-
 
 # --- to frameworks -----------------------------------------------------------------------------------------------
 

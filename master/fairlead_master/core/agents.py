@@ -16,7 +16,6 @@ from fairlead_master.core.actions import (
     EndAgentSession,
     ForgetAgent,
     PingAgent,
-    RefusalCode,
     StoreAgent,
 )
 from fairlead_master.core.events import (
@@ -27,6 +26,7 @@ from fairlead_master.core.events import (
     StatusesReported,
 )
 from fairlead_master.core.state import Agent, AgentState, Master
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
 from fairlead_proto.task_state import Reason, TaskState, can_move
 

@@ -24,15 +24,12 @@ from fairlead_master.core.actions import (
     Action,
     AnswerCall,
     AnswerOperator,
-    CallCode,
     ConfirmAgent,
     Durable,
     EndAgentSession,
     EndFrameworkSession,
-    ErrorCode,
     ForgetAgent,
     ForgetFramework,
-    RefusalCode,
     SendOffers,
     StoreAgent,
     StoreFramework,
@@ -41,6 +38,7 @@ from fairlead_master.core.actions import (
     WelcomeFramework,
 )
 from fairlead_master.core.state import Master
+from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
 
 Subject = tuple[str, str]
 """What a durable action is about: a later one about the same takes its place."""

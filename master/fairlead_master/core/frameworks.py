@@ -13,9 +13,7 @@ from fairlead_master.core import offers, tasks
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import (
     AnswerCall,
-    CallCode,
     EndFrameworkSession,
-    ErrorCode,
     ForgetFramework,
     InfeasibleClass,
     StoreFramework,
@@ -30,6 +28,7 @@ from fairlead_master.core.events import (
     TeardownAsked,
 )
 from fairlead_master.core.state import Framework, FrameworkState, Master
+from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import DemandClass

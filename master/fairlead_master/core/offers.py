@@ -8,17 +8,16 @@ from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import (
     AnswerAccept,
     AnswerCall,
-    CallCode,
     LaunchAnswer,
     LaunchTasks,
     OfferTerms,
-    Rejection,
     RescindOffers,
     SendOffers,
 )
 from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
 from fairlead_master.core.state import Framework, Master, Offer, Task, remember, status_of
 from fairlead_master.core.tasks import forward, shortened
+from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import Vector, add, fits, scale
 from fairlead_proto.task_state import TaskState

@@ -6,9 +6,10 @@ from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
 from fairlead_master.allocation.settings import check_settings
 from fairlead_master.core import agents, frameworks, tasks
-from fairlead_master.core.actions import AnswerOperator, CallCode, KillOutcome, StorePolicy, StoreWeight
+from fairlead_master.core.actions import AnswerOperator, KillOutcome, StorePolicy, StoreWeight
 from fairlead_master.core.events import OperatorKillAsked, OperatorTeardownAsked, PolicySet, WeightSet
 from fairlead_master.core.state import FrameworkState, Master, Task
+from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import FrameworkId, TaskId
 from fairlead_proto.task_state import Reason, is_terminal
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from fairlead_master import framework_wire
 from fairlead_master.core import actions, events
+from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.v1 import framework_pb2
 from fairlead_sdk.errors import LinkBroken
@@ -96,7 +97,7 @@ class MemoryLink:
         self.cut(reason)
         self._connection.break_off()
 
-    def refuse(self, code: actions.ErrorCode, detail: str) -> None:
+    def refuse(self, code: ErrorCode, detail: str) -> None:
         """End the session with this error, as a master does."""
         self.push(actions.EndFrameworkSession(session=self.session, code=code, detail=detail))
         self.leave(f"{code.value.lower()}: {detail}")
@@ -140,7 +141,7 @@ class MemoryLink:
         try:
             hello = framework_wire.read_hello(self.session, call)
         except InvalidFieldError as error:
-            self.refuse(actions.ErrorCode.INVALID, str(error))
+            self.refuse(ErrorCode.INVALID, str(error))
             return
         self._is_greeted = True
         self._connection.send_up(hello, is_first=True)

@@ -11,13 +11,13 @@ from fairlead_agent.core.records import IdentityTaken
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import Framework, FrameworkState
+from fairlead_proto.codes import ErrorCode, Rejection
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import files_pb2
 from fairlead_sdk.amounts import Number, parse_amounts
 from fairlead_sdk.clock import wait_until
 from fairlead_sdk.errors import LinkBroken, Refused
-from fairlead_sdk.events import ErrorCode, Rejection
 from fairlead_sim.cluster import Cluster, Observers
 from fairlead_sim.cluster_agent import HostOptions
 from fairlead_sim.network import NetworkOptions
@@ -227,7 +227,7 @@ class VirtualMaster:
         """End every session of a framework with this error."""
         links, self._links = self._links, []
         for link in links:
-            link.refuse(actions.ErrorCode[code.name], detail)
+            link.refuse(ErrorCode[code.name], detail)
 
     # --- what a test may want to be sure of ----------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ class VirtualMaster:
             ttl_ms=self._settings.rejected_pause_ms,
         )
         answers = tuple(
-            actions.LaunchAnswer(task.task_id, actions.Rejection[rejection.name], "as the test asked")
+            actions.LaunchAnswer(task.task_id, Rejection[rejection.name], "as the test asked")
             for task in accept.tasks
         )
         link.send_up(decline)

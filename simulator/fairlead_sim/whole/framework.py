@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from fairlead_master.core import actions, events
+from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import AgentId, ClassId, Role, TaskId
 from fairlead_proto.task_state import TERMINAL, TaskState
 from fairlead_proto.tasks import TaskSpec, TaskStatus
@@ -117,7 +118,7 @@ class WorkloadFramework:
                             f"framework {self.name}: nobody else had what it was offered: {answer}"
                         )
                 case actions.AnswerCall():
-                    assert order.code is actions.CallCode.OK, f"framework {self.name}: {order}"
+                    assert order.code is CallCode.OK, f"framework {self.name}: {order}"
                 case _:
                     raise AssertionError(
                         f"framework {self.name}: {order} on a cluster in which nothing fails"

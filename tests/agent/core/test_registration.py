@@ -10,14 +10,9 @@ from fairlead_agent.core.actions import (
     SendRegistration,
     SendStatuses,
 )
-from fairlead_agent.core.events import (
-    RefusalCode,
-    RegistrationRefused,
-    SessionClosed,
-    SessionOpened,
-    ShutdownRequested,
-)
+from fairlead_agent.core.events import RegistrationRefused, SessionClosed, SessionOpened, ShutdownRequested
 from fairlead_agent.core.records import IdentityTaken
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask

@@ -1,9 +1,9 @@
 """Agents: sessions, loss and return, and what follows for their tasks."""
 
 from fairlead_master.core import actions, events
-from fairlead_master.core.actions import RefusalCode
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState
+from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus

@@ -4,9 +4,9 @@ import pytest
 
 from fairlead_master.allocation.api import Weight
 from fairlead_master.core import actions, events
-from fairlead_master.core.actions import CallCode, ErrorCode, RefusalCode
 from fairlead_master.core.durability import Released, refusal, release, subject, untold
 from fairlead_master.core.machine import Remembered
+from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from tests.builders.master import Cluster, a_class, a_running, resources
 

@@ -2,9 +2,9 @@
 
 from fairlead_master.allocation.api import Weight
 from fairlead_master.core import actions, events
-from fairlead_master.core.actions import CallCode, ErrorCode
 from fairlead_master.core.events import FrameworkConnected
 from fairlead_master.core.machine import Remembered
+from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import FrameworkId, Role, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from tests.builders.master import Cluster, a_class, a_status

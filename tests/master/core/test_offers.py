@@ -3,8 +3,8 @@
 from itertools import pairwise
 
 from fairlead_master.core import actions
-from fairlead_master.core.actions import CallCode, Rejection
 from fairlead_master.core.events import AgentBeat, DeclineScope, InvalidTask
+from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, Operator

@@ -5,8 +5,8 @@ import pytest
 from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
 from fairlead_master.core import actions, events
-from fairlead_master.core.actions import CallCode
 from fairlead_master.core.state import AgentState
+from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from tests.builders.master import Cluster, a_class, a_running, a_spec, a_status, resources
@@ -100,7 +100,7 @@ def test_an_operator_ends_a_framework_with_its_tasks_and_its_session() -> None:
     assert answer == [
         actions.EndFrameworkSession(
             session=framework,
-            code=actions.ErrorCode.UNKNOWN_FRAMEWORK,
+            code=ErrorCode.UNKNOWN_FRAMEWORK,
             detail="framework f1-1 was ended by an operator",
         ),
         actions.KillTask(

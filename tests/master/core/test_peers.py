@@ -3,10 +3,11 @@
 import pytest
 
 from fairlead_master.core import actions, settings
-from fairlead_master.core.actions import AnswerCall, CallCode, EndFrameworkSession, ErrorCode
+from fairlead_master.core.actions import AnswerCall, EndFrameworkSession
 from fairlead_master.core.events import FrameworkConnected, FrameworkDisconnected
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import Master
+from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import FrameworkId, Role
 from tests.builders.master import Cluster, a_class
 

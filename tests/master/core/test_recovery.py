@@ -4,6 +4,7 @@ from fairlead_master.allocation.api import Weight
 from fairlead_master.core import actions
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState
+from fairlead_proto.codes import Rejection
 from fairlead_proto.ids import DEFAULT_ROLE, AgentId, FrameworkId, Role, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from tests.builders.master import Cluster, a_class, a_running, a_spec, a_status, resources
@@ -173,7 +174,7 @@ def test_an_accept_repeated_to_the_next_master_is_answered_by_what_became_of_the
     assert [(entry.task_id, entry.rejection) for entry in answered.answers] == [
         ("t1", None),
         ("t2", None),
-        ("t3", actions.Rejection.EXPIRED),
+        ("t3", Rejection.EXPIRED),
     ]
     assert states_told([told]) == [("t1", S.RUNNING, Reason.NONE), ("t2", S.FINISHED, Reason.NONE)]
 

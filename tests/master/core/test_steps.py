@@ -3,16 +3,10 @@
 from dataclasses import replace
 
 from fairlead_master.core import settings
-from fairlead_master.core.actions import (
-    Action,
-    AnswerCall,
-    CallCode,
-    FinishReconciliation,
-    ForwardStatuses,
-    KillTask,
-)
+from fairlead_master.core.actions import Action, AnswerCall, FinishReconciliation, ForwardStatuses, KillTask
 from fairlead_master.core.events import DeclineScope, KillAsked, OffersDeclined, ReconcileAsked
 from fairlead_master.core.machine import Machine
+from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, Operator

@@ -3,8 +3,8 @@
 import pytest
 
 from fairlead_master.core import actions, events
-from fairlead_master.core.actions import CallCode
 from fairlead_master.core.tasks import shortened
+from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus, TaskUsage
