@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fairlead_lab.papers.bbf.claims import Claim, number, statement
-from fairlead_lab.papers.bbf.machine.averages import Runs
-from fairlead_lab.papers.bbf.machine.program import Program
 from fairlead_lab.papers.bbf.study import Scenario, Study, program
 from fairlead_lab.papers.experiment import RunOptions
+from fairlead_lab.timesharing.averages import Runs
+from fairlead_lab.timesharing.program import Program
 
 
 def _figure_12(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:

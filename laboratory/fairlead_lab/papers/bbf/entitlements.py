@@ -5,10 +5,10 @@ from statistics import fmean
 from typing import Final
 
 from fairlead_lab.papers.bbf.claims import Claim, number, statement
-from fairlead_lab.papers.bbf.machine.averages import Runs, run_many
-from fairlead_lab.papers.bbf.machine.program import Program
 from fairlead_lab.papers.bbf.study import RUNS_QUICK, Scenario, Study, program
 from fairlead_lab.papers.experiment import RunOptions
+from fairlead_lab.timesharing.averages import Runs, run_many
+from fairlead_lab.timesharing.program import Program
 
 
 def _two_resources(red: float, blue: float, green: float, width_s: float = 0) -> tuple[Program, ...]:

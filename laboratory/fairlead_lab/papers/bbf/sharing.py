@@ -6,10 +6,10 @@ from statistics import fmean, pstdev
 from typing import Final
 
 from fairlead_lab.papers.bbf.claims import Claim, number, statement
-from fairlead_lab.papers.bbf.machine.averages import Runs
-from fairlead_lab.papers.bbf.machine.history import History
 from fairlead_lab.papers.bbf.study import Scenario, Study, program
 from fairlead_lab.papers.experiment import RunOptions
+from fairlead_lab.timesharing.averages import Runs
+from fairlead_lab.timesharing.history import History
 
 
 def _figure_2(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.bbf.claims import Claim, judge
-from fairlead_lab.papers.bbf.machine.averages import Averages, Runs, run_many
-from fairlead_lab.papers.bbf.machine.charts import Panel, draw_panels
-from fairlead_lab.papers.bbf.machine.program import Program, parse
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.timesharing.averages import Averages, Runs, run_many
+from fairlead_lab.timesharing.charts import Panel, draw_panels
+from fairlead_lab.timesharing.program import Program, parse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,9 @@ from math import ceil, inf
 from statistics import fmean, pstdev
 from typing import Final
 
-from fairlead_lab.papers.bbf.machine.history import History
-from fairlead_lab.papers.bbf.machine.program import Program, ProgramError
-from fairlead_lab.papers.bbf.machine.simulation import QUANTUM_MS, Timesharing
+from fairlead_lab.timesharing.history import History
+from fairlead_lab.timesharing.program import Program, ProgramError
+from fairlead_lab.timesharing.simulation import QUANTUM_MS, Timesharing
 
 STEP_S: Final = 0.5
 """Between two samples of what was used."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, Final
 
-from fairlead_lab.papers.bbf.machine.averages import STEP_S, Averages, Runs
-from fairlead_lab.papers.bbf.machine.charts import Panel, draw_panels
-from fairlead_lab.papers.bbf.machine.program import Program
 from fairlead_lab.papers.files import save
+from fairlead_lab.timesharing.averages import STEP_S, Averages, Runs
+from fairlead_lab.timesharing.charts import Panel, draw_panels
+from fairlead_lab.timesharing.program import Program
 
 USAGE_COLUMNS: Final = ("time_s", "process", "resource", "used_s")
 TURNS_COLUMNS: Final = ("start_s", "end_s", "process", "resource")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.bbf.machine.averages import Averages
-from fairlead_lab.papers.bbf.machine.history import History, Periods
+from fairlead_lab.timesharing.averages import Averages
+from fairlead_lab.timesharing.history import History, Periods
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
