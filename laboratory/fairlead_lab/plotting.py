@@ -1,9 +1,14 @@
-"""The library that draws: an extra, looked for only when something is to be drawn."""
+"""Finds matplotlib, an optional extra, when a plot is asked for, and writes plots into files."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_SIZE_INCHES: Final = (7.0, 4.5)
+_DOTS_PER_INCH: Final = 120
 
 
 class PlotsUnavailable(RuntimeError):
@@ -24,3 +29,17 @@ def figure_class() -> "type[Figure]":
         ) from None
     found: type[Figure] = Figure  # the library has no types of its own
     return found
+
+
+def save(path: Path, draw_on: Callable[["Figure"], None]) -> Path:
+    """Call ``draw_on`` with an empty figure, write the figure into a PNG file and return the path.
+
+    Raises:
+        PlotsUnavailable: matplotlib is not installed.
+        OSError: the file cannot be written.
+    """
+    figure = figure_class()(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
+    draw_on(figure)
+    # Without the date and the version of the library, the same numbers are the same file.
+    figure.savefig(path, metadata={"Software": None})
+    return path

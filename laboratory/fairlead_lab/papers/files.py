@@ -2,20 +2,13 @@
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers import catalogue
 from fairlead_lab.papers.batch import Outcome
 from fairlead_lab.papers.experiment import Experiment, Result
-from fairlead_lab.plotting import figure_class
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_SIZE_INCHES: Final = (7.0, 4.5)
-_DOTS_PER_INCH: Final = 120
+from fairlead_lab.plotting import save
 
 
 def write(folder: Path, experiment: Experiment, result: Result, seed: int) -> list[Path]:
@@ -42,19 +35,6 @@ def draw(path: Path, experiment: Experiment, result: Result) -> Path:
         PlotsUnavailable: see there.
     """
     return save(path, lambda figure: experiment.draw(figure, result))
-
-
-def save(path: Path, draw_on: Callable[["Figure"], None]) -> Path:
-    """Let something be drawn on an empty figure and write that into a file.
-
-    Raises:
-        PlotsUnavailable: see there.
-    """
-    figure = figure_class()(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
-    draw_on(figure)
-    # Without the date and the version of the library, the same numbers are the same file.
-    figure.savefig(path, metadata={"Software": None})
-    return path
 
 
 def verdict_table(folder: Path, outcomes: Sequence[Outcome]) -> str:

@@ -1,5 +1,5 @@
-"""Processes that use one resource at a time, by turns: the simulator of paper 004, section 4.1, under the live policy.
+"""Simulator of processes that use one resource at a time, by turns: paper 004, section 4.1, under the live policy.
 
-``program`` reads what a process does, ``simulation`` lets processes run, ``history`` says who used what and when,
-``averages`` takes the mean over many runs and ``charts`` draws them as the paper does.
+``program`` reads what a process does, ``simulation`` runs processes, ``history`` records who used which resource when,
+``averages`` takes means over runs, ``charts`` draws runs as the paper does and ``report`` writes what a user gets.
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, Final
 
-from fairlead_lab.papers.files import save
+from fairlead_lab.plotting import save
 from fairlead_lab.timesharing.averages import STEP_S, Averages, Runs
 from fairlead_lab.timesharing.charts import Panel, draw_panels
 from fairlead_lab.timesharing.program import Program
