@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 
 from fairlead_lab.papers.bbf import EXPERIMENTS, bottlenecks, entitlements, sharing
-from fairlead_lab.papers.bbf.claims import judge, number, statement
 from fairlead_lab.papers.bbf.study import Study
 from fairlead_lab.papers.catalogue import find
 from fairlead_lab.papers.experiment import Agreement, Result, RunOptions
+from fairlead_lab.papers.statements import about, between, judge_by_count
 
 STUDIES = (*sharing.STUDIES, *entitlements.STUDIES, *bottlenecks.STUDIES)
 IDS = [experiment.id for experiment in EXPERIMENTS]
@@ -82,24 +82,24 @@ def test_every_verdict_can_fail(study: Study) -> None:
     """Under another policy, without priorities, the same programs contradict the text of nearly every figure."""
     runs = study.simulate(QUICK, policy="fifo")
 
-    verdict = judge(study.claims(runs, QUICK))
+    verdict = judge_by_count(study.claims(runs, QUICK))
 
     # Figure 11 is about processes that are all equal, which need no priorities.
     assert (verdict.agreement is Agreement.DIFFERS) is (study.id != "bbf-fig11"), str(verdict)
 
 
 def test_a_verdict_names_what_differs_or_the_number_that_is_furthest_off() -> None:
-    near = number("red of the CPU", "33 %", 0.331, 0.33, 0.02)
-    off = number("blue of the CPU", "67 %", 0.683, 0.67, 0.02)
-    broken = number("green of the CPU", "50 %", 0.4, 0.5, 0.02)
-    words = statement("gap [s]", "terminates first", 2.7, low=0)
+    near = about("red of the CPU", "33 %", 0.331, 0.33, 0.02)
+    off = about("blue of the CPU", "67 %", 0.683, 0.67, 0.02)
+    broken = about("green of the CPU", "50 %", 0.4, 0.5, 0.02)
+    words = between("gap [s]", "terminates first", 2.7, low=0)
 
-    assert str(judge([near, words])) == "agrees: 1 number and 1 statement of the text"
-    assert str(judge([words, words])) == "agrees: 2 statements of the text"
-    assert str(judge([near, off])) == (
+    assert str(judge_by_count([near, words])) == "agrees: 1 number and 1 statement of the text"
+    assert str(judge_by_count([words, words])) == "agrees: 2 statements of the text"
+    assert str(judge_by_count([near, off])) == (
         "agrees within 1.3 percentage points (2 numbers): blue of the CPU 0.683 (text: 67 %)"
     )
-    assert str(judge([near, broken])) == "differs: green of the CPU 0.4 (text: 50 %)"
+    assert str(judge_by_count([near, broken])) == "differs: green of the CPU 0.4 (text: 50 %)"
 
 
 @pytest.mark.parametrize("experiment_id", ["bbf-fig2", "bbf-fig9", "bbf-fig10"])

@@ -7,9 +7,9 @@ import pytest
 from fairlead_lab.papers import catalogue
 from fairlead_lab.papers.drf import facebook, reduction, utilisation
 from fairlead_lab.papers.drf.facebook import Part
-from fairlead_lab.papers.drf.statements import judge
 from fairlead_lab.papers.experiment import Cell, Result, RunOptions
 from fairlead_lab.papers.public_traces import VARIABLE, find_trace
+from fairlead_lab.papers.statements import judge
 from fairlead_sim.node import Node
 from fairlead_sim.workload import Job
 from tests.simulator.diary import a_job, some_tasks

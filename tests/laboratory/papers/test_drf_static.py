@@ -6,8 +6,8 @@ import pytest
 
 from fairlead_lab.papers import catalogue
 from fairlead_lab.papers.drf import tables
-from fairlead_lab.papers.drf.statements import Statement, judge, number
 from fairlead_lab.papers.experiment import Agreement, Result, RunOptions
+from fairlead_lab.papers.statements import Statement, judge, number
 from fairlead_lab.properties.search import Verdict as Finding
 
 if TYPE_CHECKING:

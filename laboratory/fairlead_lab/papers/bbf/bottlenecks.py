@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fairlead_lab.papers.bbf.claims import Claim, number, statement
 from fairlead_lab.papers.bbf.study import Scenario, Study, program
 from fairlead_lab.papers.experiment import RunOptions
+from fairlead_lab.papers.statements import Statement, about, between
 from fairlead_lab.timesharing.averages import Runs
 from fairlead_lab.timesharing.program import Program
 
 
-def _figure_12(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_12(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     many = runs[""]
     claims = [
-        number(
+        about(
             f"{resource} used before blue comes",
             "67 %",
             many.utilisation(resource, 1, 5),
@@ -23,14 +23,14 @@ def _figure_12(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
         for resource in ("CPU", "DISK", "NETWORK")
     ]
     claims += [
-        number(f"{name} of the CPU after it", f"{stated:.0%}", many.share(name, "CPU", 8, 28), stated, 0.05)
+        about(f"{name} of the CPU after it", f"{stated:.0%}", many.share(name, "CPU", 8, 28), stated, 0.05)
         for name, stated in (("red", 0.17), ("green", 0.33), ("blue", 0.50))
     ]
     before, after = many.share("red", "DISK", 1, 5), many.share("red", "DISK", 8, 28)
-    claims.append(statement("red's disk after it over before", "half", after / before, low=0.45, high=0.6))
+    claims.append(between("red's disk after it over before", "half", after / before, low=0.45, high=0.6))
     before, after = many.share("green", "NETWORK", 1, 5), many.share("green", "NETWORK", 8, 28)
     claims.append(
-        statement(
+        between(
             "green's network after it over before", "nothing much changes", after / before, low=0.85, high=1.1
         )
     )
@@ -89,11 +89,11 @@ def _shifting() -> tuple[Program, ...]:
     return (first, *others)
 
 
-def _figure_13(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_13(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     many = runs[""]
     early, late = (5, 15), (27, 42)
     claims = [
-        statement(
+        between(
             f"{resource} a bottleneck {when}, part of the time",
             "the bottleneck" if is_bottleneck else "not the bottleneck",
             many.bottleneck(resource, *period),
@@ -108,7 +108,7 @@ def _figure_13(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
         )
     ]
     claims += [
-        number(
+        about(
             f"{name} of the CPU first",
             f"{entitled:g} %",
             many.share(name, "CPU", *early),
@@ -118,9 +118,7 @@ def _figure_13(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
         for name, entitled in _ENTITLED.items()
     ]
     change = many.share("first", "CPU", *late) - many.share("first", "CPU", *early)
-    claims.append(
-        statement("first's part of the CPU grows by", "relative allocations change", change, low=0.1)
-    )
+    claims.append(between("first's part of the CPU grows by", "relative allocations change", change, low=0.1))
     return claims
 
 
@@ -140,12 +138,12 @@ _COMPLEMENTARY: Final = (
 )
 
 
-def _figure_14(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_14(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     run = runs[""].example
     end_s = min(run.finished_ms.values()) / 1000
     progress = {name: run.progress(name, 3, end_s) for name in run.processes}
     claims = [
-        statement(
+        between(
             f"{resource} a bottleneck, part of the time",
             "until one of the processes terminates",
             run.bottleneck(resource, 3, end_s),
@@ -154,7 +152,7 @@ def _figure_14(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
         for resource in run.resources
     ]
     claims += [
-        statement(
+        between(
             f"{name} of its bottleneck",
             "its entitlement, a third",
             max(run.share(name, resource, 3, end_s) for resource in run.resources),
@@ -163,7 +161,7 @@ def _figure_14(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
         for name in run.processes
     ]
     ahead = progress["both"] - max(progress["cpu-heavy"], progress["network-heavy"])
-    claims.append(statement("progress of both beyond that of the others", "tends to get ahead", ahead, low=0))
+    claims.append(between("progress of both beyond that of the others", "tends to get ahead", ahead, low=0))
     return claims
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from fairlead_lab.papers.bbf.claims import Claim, number, statement
 from fairlead_lab.papers.bbf.study import RUNS_QUICK, Scenario, Study, program
 from fairlead_lab.papers.experiment import RunOptions
+from fairlead_lab.papers.statements import Statement, about, between
 from fairlead_lab.timesharing.averages import Runs, run_many
 from fairlead_lab.timesharing.program import Program
 
@@ -29,23 +29,23 @@ def _two_resources(red: float, blue: float, green: float, width_s: float = 0) ->
     )
 
 
-def _figure_7(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_7(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     run = runs[""].example
     start_s, end_s = 7, 11
     return [
-        statement("blue of the disk at first", "no contention", run.share("blue", "DISK", 0, 5), low=1),
-        number(
+        between("blue of the disk at first", "no contention", run.share("blue", "DISK", 0, 5), low=1),
+        about(
             "green of the CPU at first",
             "its relative priority, 33 %",
             run.share("green", "CPU", 0, 6),
             0.33,
             0.03,
         ),
-        number("red of the CPU", "67 %", run.share("red", "CPU", start_s, end_s), 0.67, 0.03),
-        number("blue of the disk", "67 %", run.share("blue", "DISK", start_s, end_s), 0.67, 0.03),
-        number("green of the CPU", "33 %", run.share("green", "CPU", start_s, end_s), 0.33, 0.03),
-        number("green of the disk", "33 %", run.share("green", "DISK", start_s, end_s), 0.33, 0.03),
-        number("green in all", "67 %", run.progress("green", start_s, end_s), 0.67, 0.03),
+        about("red of the CPU", "67 %", run.share("red", "CPU", start_s, end_s), 0.67, 0.03),
+        about("blue of the disk", "67 %", run.share("blue", "DISK", start_s, end_s), 0.67, 0.03),
+        about("green of the CPU", "33 %", run.share("green", "CPU", start_s, end_s), 0.33, 0.03),
+        about("green of the disk", "33 %", run.share("green", "DISK", start_s, end_s), 0.33, 0.03),
+        about("green in all", "67 %", run.progress("green", start_s, end_s), 0.67, 0.03),
     ]
 
 
@@ -58,7 +58,7 @@ FIGURE_7: Final = Study(
 )
 
 
-def _figure_8(runs: Mapping[str, Runs], options: RunOptions) -> Sequence[Claim]:
+def _figure_8(runs: Mapping[str, Runs], options: RunOptions) -> Sequence[Statement]:
     claims = []
     for scenario in FIGURE_8.scenarios:
         run = runs[scenario.label].example
@@ -66,10 +66,10 @@ def _figure_8(runs: Mapping[str, Runs], options: RunOptions) -> Sequence[Claim]:
         for name, resource in (("red", "CPU"), ("blue", "DISK")):
             share = run.share(name, resource, 5, 11)
             own = run.share("green", resource, 5, 11)
-            claims.append(number(f"{name} of its resource, {scenario.label}", "50 %", share, 0.5, 0.03))
-            claims.append(number(f"green of the same, {scenario.label}", "50 %", own, 0.5, 0.03))
+            claims.append(about(f"{name} of its resource, {scenario.label}", "50 %", share, 0.5, 0.03))
+            claims.append(about(f"green of the same, {scenario.label}", "50 %", own, 0.5, 0.03))
             claims.append(
-                statement(
+                between(
                     f"green's progress over {name}'s, {scenario.label}",
                     "double",
                     green / share,
@@ -81,7 +81,7 @@ def _figure_8(runs: Mapping[str, Runs], options: RunOptions) -> Sequence[Claim]:
         random = run_many(_two_resources(red, blue, priority, 0.05), RUNS_QUICK, seed=options.seed)
         rates = {name: random.progress(name, 5, 11) for name in random.processes}
         claims.append(
-            statement(
+            between(
                 f"the same with random service times, {scenario.label}",
                 "about the same rate",
                 rates["green"] / fmean((rates["red"], rates["blue"])),
@@ -116,7 +116,7 @@ def _requests(purple: float, other: float, times: int) -> tuple[Program, ...]:
 _OTHERS: Final = ("red", "green", "blue")
 
 
-def _figure_9(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_9(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     many = runs[""]
     ends = many.finish_s()
     others = [ends[name] for name in _OTHERS]
@@ -127,17 +127,17 @@ def _figure_9(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
         for name in _OTHERS
     )
     return [
-        statement(
+        between(
             "purple's waiting [s]",
             "only for the end of quanta, at most 0.1 s on each of 9 uses",
             ends["purple"] - alone_s,
             high=quanta,
         ),
-        statement("the others' first end over purple's", "way ahead", min(others) / ends["purple"], low=1.5),
-        statement(
+        between("the others' first end over purple's", "way ahead", min(others) / ends["purple"], low=1.5),
+        between(
             "the others' last end over their first", "similar on average", max(others) / min(others), high=1.1
         ),
-        statement("least of the others of the disk while purple runs", "at least 1 %", least, low=0.01),
+        between("least of the others of the disk while purple runs", "at least 1 %", least, low=0.01),
     ]
 
 
@@ -161,29 +161,29 @@ def _lead(purple: float, other: float, seed: int) -> float:
     return disk["purple"] / fmean(disk[name] for name in _OTHERS)
 
 
-def _figure_10(runs: Mapping[str, Runs], options: RunOptions) -> Sequence[Claim]:
+def _figure_10(runs: Mapping[str, Runs], options: RunOptions) -> Sequence[Statement]:
     first, second = (runs[scenario.label].finish_s() for scenario in FIGURE_10.scenarios)
     return [
-        statement(
+        between(
             "40:20, purple's end over the others' mean",
             "by priorities, first",
             first["purple"] / fmean(first[name] for name in _OTHERS),
             high=0.9,
         ),
-        statement(
+        between(
             "10:30, purple's end over the others' mean",
             "by priorities, last",
             second["purple"] / fmean(second[name] for name in _OTHERS),
             low=1.1,
         ),
-        statement(
+        between(
             "40:20 in long runs, purple's disk over the others'",
             "priorities 2 : 1",
             _lead(40, 20, options.seed),
             low=1.5,
             high=2.1,
         ),
-        statement(
+        between(
             "10:30 in long runs, purple's disk over the others'",
             "more than 1/3 of the others",
             _lead(10, 30, options.seed),
@@ -222,29 +222,29 @@ def _ring(width_s: float) -> tuple[Program, ...]:
     )
 
 
-def _figure_11(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_11(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     run = runs[""].example
     exact = run_many(_ring(0), 1).example
     shares = [exact.share(name, resource, 5, 40) for name, resource in exact.uses]
     progress = [run.progress(name, 3, 40) for name in run.processes]
     used = [run.utilisation(resource, 3, 40) for resource in run.resources]
     return [
-        number("least share of a resource, exact times", "1/6", min(shares), 1 / 6, 0.01),
-        number("greatest share of a resource, exact times", "1/6", max(shares), 1 / 6, 0.01),
-        number(
+        about("least share of a resource, exact times", "1/6", min(shares), 1 / 6, 0.01),
+        about("greatest share of a resource, exact times", "1/6", max(shares), 1 / 6, 0.01),
+        about(
             "least used resource, exact times",
             "100 %",
             min(exact.utilisation(resource, 5, 40) for resource in exact.resources),
             1,
             0.01,
         ),
-        statement(
+        between(
             "fastest over slowest process, random times",
             "largely the same rate",
             max(progress) / min(progress),
             high=1.15,
         ),
-        statement(
+        between(
             "least used resource, random times", "gaps and idle periods", min(used), low=0.85, high=0.995
         ),
     ]

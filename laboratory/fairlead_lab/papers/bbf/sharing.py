@@ -5,29 +5,29 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Final
 
-from fairlead_lab.papers.bbf.claims import Claim, number, statement
 from fairlead_lab.papers.bbf.study import Scenario, Study, program
 from fairlead_lab.papers.experiment import RunOptions
+from fairlead_lab.papers.statements import Statement, about, between
 from fairlead_lab.timesharing.averages import Runs
 from fairlead_lab.timesharing.history import History
 
 
-def _figure_2(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_2(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     run = runs[""].example
     blue, red = (run.share(name, "CPU", 5, 11) for name in ("blue", "red"))
     return [
-        statement("red of the CPU before blue starts", "full use", run.share("red", "CPU", 0, 5), low=1),
-        number("blue of the CPU, then", "67 %", blue, 0.67, 0.02),
-        number("red of the CPU, then", "33 %", red, 0.33, 0.02),
-        statement("quanta of blue for one of red", "two", blue / red, low=1.8, high=2.2),
-        statement(
+        between("red of the CPU before blue starts", "full use", run.share("red", "CPU", 0, 5), low=1),
+        about("blue of the CPU, then", "67 %", blue, 0.67, 0.02),
+        about("red of the CPU, then", "33 %", red, 0.33, 0.02),
+        between("quanta of blue for one of red", "two", blue / red, low=1.8, high=2.2),
+        between(
             "blue of the CPU in its first second",
             "immediately",
             run.share("blue", "CPU", 5, 6),
             low=0.55,
             high=0.75,
         ),
-        statement("blue's end before red's [s]", "terminates first", _gap_s(run, "blue", "red"), low=0.1),
+        between("blue's end before red's [s]", "terminates first", _gap_s(run, "blue", "red"), low=0.1),
     ]
 
 
@@ -54,10 +54,10 @@ FIGURE_2: Final = Study(
 _FOUR: Final = ("40%", "30%", "20%", "10%")
 
 
-def _figure_3(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_3(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     run = runs[""].example
     claims = [
-        number(
+        about(
             f"{name} of the CPU while all run",
             name,
             run.share(name, "CPU", 0, 24),
@@ -70,7 +70,7 @@ def _figure_3(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
     for ended, after in pairwise(_FOUR):
         left.remove(ended)
         claims.append(
-            statement(
+            between(
                 f"{after}'s end after {ended}'s [s]",
                 "in decreasing order",
                 _gap_s(run, ended, after),
@@ -81,7 +81,7 @@ def _figure_3(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
         start_s = run.finished_ms[ended] / 1000
         share = run.share(after, "CPU", start_s, run.finished_ms[after] / 1000)
         claims.append(
-            number(f"{after} of the CPU after {ended} ended", f"{entitled:.2f}", share, entitled, 0.05)
+            about(f"{after} of the CPU after {ended} ended", f"{entitled:.2f}", share, entitled, 0.05)
         )
     return claims
 
@@ -99,7 +99,7 @@ FIGURE_3: Final = Study(
 )
 
 
-def _figure_4(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_4(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     many = runs[""]
     totals = [run.total_s(name, run.ends_ms / 1000) for run in many.histories for name in run.processes]
     early, late = (
@@ -107,18 +107,18 @@ def _figure_4(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
         for until_s in (30, 90)
     )
     return [
-        statement("blue of the network", "nearly 100 %", many.share("blue", "NETWORK", 5, 40), low=0.97),
-        number("green of the disk", "67 %", many.share("green", "DISK", 5, 40), 0.67, 0.02),
-        number("red of the disk", "33 %", many.share("red", "DISK", 5, 40), 0.33, 0.02),
-        statement(
+        between("blue of the network", "nearly 100 %", many.share("blue", "NETWORK", 5, 40), low=0.97),
+        about("green of the disk", "67 %", many.share("green", "DISK", 5, 40), 0.67, 0.02),
+        about("red of the disk", "33 %", many.share("red", "DISK", 5, 40), 0.33, 0.02),
+        between(
             "mean use by a process [s]",
             "50 s, the average comes out right",
             fmean(totals),
             low=49.5,
             high=51.5,
         ),
-        statement("deviation while all are active [s]", "no such variations", early, high=0.5),
-        statement("deviation in the end beyond that [s]", "error bars", late - early, low=0.5),
+        between("deviation while all are active [s]", "no such variations", early, high=0.5),
+        between("deviation in the end beyond that [s]", "error bars", late - early, low=0.5),
     ]
 
 
@@ -175,24 +175,24 @@ def _part_of_visits(run: History) -> float:
     return fmean(part for _, part in _bursts(run))
 
 
-def _figure_5(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_5(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     many = runs[""]
     return [
-        statement(
+        between(
             "red on the CPU at a stretch after it returns [s]",
             "exclusive access for a short while",
             many.mean(_unbroken_s),
             low=0.9,
             high=1.4,
         ),
-        statement(
+        between(
             "red of the CPU while it wants it",
             "makes up for the deficit",
             many.mean(_part_of_visits),
             low=0.8,
             high=0.9,
         ),
-        number("red of the CPU in all", "70 %", many.share("red", "CPU", 3, 24), 0.7, 0.03),
+        about("red of the CPU in all", "70 %", many.share("red", "CPU", 3, 24), 0.7, 0.03),
     ]
 
 
@@ -214,10 +214,10 @@ FIGURE_5: Final = Study(
 )
 
 
-def _figure_6(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Claim]:
+def _figure_6(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     run = runs[""].example
     part = _part_of_visits(run)
-    return [number("red of the CPU while it wants it", "it has to share, 70 to 30", part, 0.7, 0.08)]
+    return [about("red of the CPU while it wants it", "it has to share, 70 to 30", part, 0.7, 0.08)]
 
 
 FIGURE_6: Final = Study(

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.bbf.claims import Claim, judge
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.statements import Statement, judge_by_count
 from fairlead_lab.timesharing.averages import Averages, Runs, run_many
 from fairlead_lab.timesharing.charts import Panel, draw_panels
 from fairlead_lab.timesharing.program import Program, parse
@@ -48,7 +48,7 @@ class RunsResult(Result):
     panels: tuple[Panel, ...]
 
 
-Judge = Callable[[Mapping[str, Runs], RunOptions], Sequence[Claim]]
+Judge = Callable[[Mapping[str, Runs], RunOptions], Sequence[Statement]]
 """From the runs by label, what the text says."""
 
 
@@ -87,7 +87,7 @@ class Study:
         claims = self.claims(runs_of, options)
         return RunsResult(
             rows=found,
-            verdict=judge(claims),
+            verdict=judge_by_count(claims),
             notes="\n".join([f"{self._how(options)} {self.notes}", *[f"- {claim}" for claim in claims]]),
             finish_s=finish_s,
             panels=tuple(panels),

@@ -14,8 +14,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.drf.statements import Statement, judge
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.statements import Statement, judge
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings, Grant
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role

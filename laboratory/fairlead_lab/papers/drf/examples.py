@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.drf.statements import Statement, judge, number
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.statements import Statement, judge, number
 from fairlead_master.solvers.problem import Problem, User
 from fairlead_master.solvers.registry import solve
 

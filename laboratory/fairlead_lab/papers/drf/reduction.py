@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.drf import facebook
 from fairlead_lab.papers.drf.facebook import HEAVY_SHARE, Part, Work
-from fairlead_lab.papers.drf.statements import Statement, judge
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.statements import Statement, judge
 from fairlead_lab.study.run import SimulationOptions, run_policy
 from fairlead_sim.pool.hosts import Slowdown
 

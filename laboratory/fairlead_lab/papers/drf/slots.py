@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.drf.closed_loop import LARGE, SMALL, Finished, Setup, mean_of_runs
-from fairlead_lab.papers.drf.statements import Statement, judge
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.statements import Statement, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.drf import facebook
 from fairlead_lab.papers.drf.facebook import Part, Work
-from fairlead_lab.papers.drf.statements import Statement, judge
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.statements import Statement, judge
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.placement import seeded
 from fairlead_master.allocation.policies.names import slots_per_agent

@@ -13,8 +13,8 @@ from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
 from fairlead_lab.papers.pf.chain import LEFT_OUT_MAX, Chain
 from fairlead_lab.papers.pf.curves import framed
 from fairlead_lab.papers.pf.rates import Rates
-from fairlead_lab.papers.pf.statements import Statement, judge
 from fairlead_lab.papers.pf.traffic import SYMMETRIC, Profiles, Traffic, loads
+from fairlead_lab.papers.statements import Statement, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +91,7 @@ def _run_figure_4(_: RunOptions) -> Result:
         "when all of them together do not show. phi_1(n) is by the solver: the printed formula has a factor 1/n too many "
         "(docs/errata.md, 000, 3.4), the curves do not."
     )
-    return Result(rows=rows, verdict=judge([found]), notes=notes)
+    return Result(rows=rows, verdict=judge([found], besides="besides, "), notes=notes)
 
 
 def _by_load(row: _Row) -> tuple[float, int]:
@@ -110,7 +110,7 @@ def _runner(policy: str) -> Callable[[RunOptions], Result]:
             f"{LEFT_OUT_MAX:g} of the mean number of jobs. Beyond the capacity (1 + alpha) / (1 + beta) jobs grow without end and the "
             "rate is 0; within 5 % below it points are left out."
         )
-        return Result(rows=rows, verdict=judge(_figure_5(rows)), notes=notes)
+        return Result(rows=rows, verdict=judge(_figure_5(rows), besides="besides, "), notes=notes)
 
     return run
 

@@ -12,8 +12,8 @@ from fairlead_lab.papers.pf.curves import EXACT, SIMULATED, Row, best_of, rates_
 from fairlead_lab.papers.pf.fluid import simulate
 from fairlead_lab.papers.pf.intervals import CONFIDENCE
 from fairlead_lab.papers.pf.rates import POLICIES, Rates
-from fairlead_lab.papers.pf.statements import Statement, judge
 from fairlead_lab.papers.pf.traffic import FIGURE_2, FIGURE_3, SYMMETRIC, Traffic
+from fairlead_lab.papers.statements import Statement, judge
 
 _TENTHS: Final = tuple(tenth / 10 for tenth in range(1, 10))
 _TWENTIETHS: Final = tuple(part / 20 for part in range(1, 19))
@@ -61,7 +61,9 @@ class Figure:
                     for k, each in enumerate(taken, start=1)
                 ]
         rows.sort(key=lambda row: (row[0], row[1], row[2], row[5]))
-        return Result(rows=rows, verdict=judge([*self.judged(rows), *_methods(rows)]), notes=_NOTES)
+        return Result(
+            rows=rows, verdict=judge([*self.judged(rows), *_methods(rows)], besides="besides, "), notes=_NOTES
+        )
 
 
 _NOTES: Final = (

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
 from fairlead_lab.papers.pf.chain import Chain
 from fairlead_lab.papers.pf.rates import POLICIES, Rates
-from fairlead_lab.papers.pf.statements import Statement, judge
 from fairlead_lab.papers.pf.traffic import Profiles, Traffic
+from fairlead_lab.papers.statements import Statement, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,7 +123,7 @@ def _run_light(_: RunOptions) -> Result:
     ]
     if derived_off >= _SAME:
         statements.append(Statement(f"our own correction is off by {derived_off:.2g}", holds=False))
-    return Result(rows=rows, verdict=judge(statements), notes=_LIGHT_NOTES)
+    return Result(rows=rows, verdict=judge(statements, besides="besides, "), notes=_LIGHT_NOTES)
 
 
 _LIGHT_NOTES: Final = "Coefficient of the load of class load_of in 1 - gamma of class. The chain's is taken at loads of 0.001 and half of that."
@@ -153,7 +153,7 @@ def _run_heavy(options: RunOptions) -> Result:
                     (pair.alpha, pair.beta, policy, k, load, gamma, gamma / (1.0 - load), said, derived)
                     for k, gamma, said, derived in zip((1, 2), found, printed, corrected, strict=True)
                 ]
-    return Result(rows=rows, verdict=judge(_heavy_statements(rows)), notes=_HEAVY_NOTES)
+    return Result(rows=rows, verdict=judge(_heavy_statements(rows), besides="besides, "), notes=_HEAVY_NOTES)
 
 
 _HEAVY_NOTES: Final = "rho_1 = 3 rho_2. Exact. scaled is service_rate / (1 - load); printed and corrected are what it is to become at load 1."

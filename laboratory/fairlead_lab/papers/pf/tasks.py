@@ -15,8 +15,8 @@ from fairlead_lab.papers.pf import curves
 from fairlead_lab.papers.pf.curves import SIMULATED, Row, rates_of
 from fairlead_lab.papers.pf.intervals import CONFIDENCE, Batches
 from fairlead_lab.papers.pf.rates import POLICIES
-from fairlead_lab.papers.pf.statements import Statement, judge
 from fairlead_lab.papers.pf.traffic import SYMMETRIC, Traffic
+from fairlead_lab.papers.statements import Statement, judge
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_proto.resources import Vector
 from fairlead_sim.engine import Engine
@@ -151,7 +151,7 @@ def _runner(stages: int) -> Callable[[RunOptions], Result]:
                     (load, policy, k, each.service_rate(), each.half_width(intervals), SIMULATED)
                     for k, each in enumerate(taken, start=1)
                 ]
-        return Result(rows=rows, verdict=judge(_statements(rows, stages)), notes=_NOTES)
+        return Result(rows=rows, verdict=judge(_statements(rows, stages), besides="besides, "), notes=_NOTES)
 
     return run
 

@@ -9,8 +9,8 @@ import pytest
 from fairlead_lab.papers.experiment import Agreement, Cell, Result, RunOptions
 from fairlead_lab.papers.pf import EXPERIMENTS, claims, dynamic, limits, tasks
 from fairlead_lab.papers.pf.curves import EXACT, SIMULATED
-from fairlead_lab.papers.pf.statements import Statement, judge
 from fairlead_lab.papers.pf.traffic import FIGURE_2, FIGURE_3, SYMMETRIC, Profiles, Traffic
+from fairlead_lab.papers.statements import Statement, judge
 
 QUICK = RunOptions(is_quick=True)
 BY_ID = {experiment.id: experiment for experiment in EXPERIMENTS}
@@ -184,9 +184,12 @@ def test_a_verdict_differs_in_what_does_not_hold_and_keeps_what_does() -> None:
         Statement("three is odd", holds=False, why_not="even is printed"),
     )
 
-    assert str(judge([right])) == "agrees: two is even"
-    assert str(judge([right, wrong])) == "differs: three is odd (even is printed); besides, two is even"
-    assert str(judge([wrong])) == "differs: three is odd (even is printed)"
+    assert str(judge([right], besides="besides, ")) == "agrees: two is even"
+    assert (
+        str(judge([right, wrong], besides="besides, "))
+        == "differs: three is odd (even is printed); besides, two is even"
+    )
+    assert str(judge([wrong], besides="besides, ")) == "differs: three is odd (even is printed)"
 
 
 @pytest.mark.parametrize("experiment_id", ["pf-fig4", "pf-light", "pf-fig5a"])
