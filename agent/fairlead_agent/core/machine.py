@@ -30,24 +30,37 @@ from fairlead_agent.core.events import (
     Tick,
     UsageMeasured,
 )
-from fairlead_agent.core.heartbeats import answer_ping, beat, send_heartbeat, take_usage
-from fairlead_agent.core.kills import end_runtime, escalate, kill
-from fairlead_agent.core.launches import confirm_slow_start, launch, refuse_unreadable
-from fairlead_agent.core.leaving import begin_leave, finish_leave
-from fairlead_agent.core.processes import (
+from fairlead_agent.core.records import Record
+from fairlead_agent.core.restore import snapshot
+from fairlead_agent.core.sandboxes import find_sandboxes, measure_disk, remove_expired
+from fairlead_agent.core.session import (
+    answer_ping,
+    beat,
+    begin_leave,
+    close_session,
+    finish_leave,
+    obeys,
+    open_session,
+    refuse,
+    register,
+    send_heartbeat,
+    take_usage,
+)
+from fairlead_agent.core.state import AgentSettings, AgentState, Step
+from fairlead_agent.core.statuses import acknowledge, repeat_due
+from fairlead_agent.core.tasks import (
+    confirm_slow_start,
     connect_executor,
     end_all_lost,
     end_process,
+    end_runtime,
+    escalate,
+    kill,
+    launch,
     lose_executor,
+    refuse_unreadable,
     start_process,
 )
-from fairlead_agent.core.records import Record
-from fairlead_agent.core.registration import close_session, obeys, open_session, refuse, register
-from fairlead_agent.core.restore import snapshot
-from fairlead_agent.core.sandboxes import find_sandboxes, measure_disk, remove_expired
-from fairlead_agent.core.state import AgentSettings, AgentState
-from fairlead_agent.core.statuses import acknowledge, repeat_due
-from fairlead_agent.core.step import Step
 from fairlead_proto.ids import TaskKey
 
 

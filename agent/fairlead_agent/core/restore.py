@@ -16,9 +16,8 @@ from fairlead_agent.core.records import (
     TaskRemembered,
 )
 from fairlead_agent.core.sandboxes import add_sandbox
-from fairlead_agent.core.state import AgentSettings, AgentState, LiveTask
+from fairlead_agent.core.state import AgentSettings, AgentState, LiveTask, identity_of
 from fairlead_agent.core.statuses import remember
-from fairlead_agent.core.step import identity_of
 from fairlead_proto.task_state import TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus
 

@@ -10,8 +10,7 @@ from fairlead_agent.core import limits
 from fairlead_agent.core.actions import RemoveSandboxes
 from fairlead_agent.core.deadlines import DeadlineName, Due
 from fairlead_agent.core.events import DiskMeasured, SandboxesFound
-from fairlead_agent.core.state import AgentState, Sandbox
-from fairlead_agent.core.step import Step
+from fairlead_agent.core.state import AgentState, Sandbox, Step
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.tasks import TaskUsage
 

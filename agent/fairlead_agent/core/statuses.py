@@ -9,8 +9,7 @@ from fairlead_agent.core import limits
 from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.events import StatusesAcknowledged
 from fairlead_agent.core.records import StatusesAccepted, StatusMade
-from fairlead_agent.core.state import AgentState, LiveTask
-from fairlead_agent.core.step import Step
+from fairlead_agent.core.state import AgentState, LiveTask, Step
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.task_state import TERMINAL, TRANSITIONS, Reason, TaskState
 from fairlead_proto.tasks import TaskStatus, TaskUsage
