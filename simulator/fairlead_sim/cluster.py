@@ -9,6 +9,8 @@ run is repeated exactly by its generator's seed.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
 
 from fairlead_agent.core import actions as agent_actions
 from fairlead_agent.core import events as to_agent
@@ -17,13 +19,17 @@ from fairlead_master.allocation.api import Weight
 from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
+from fairlead_master.core.turn import Turn
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sim.cluster_agent import HostOptions, SimulatedAgent
 from fairlead_sim.cluster_framework import Delivery, FrameworkOptions, Job, SimulatedFramework
+from fairlead_sim.disk import Disk, DiskOptions
 from fairlead_sim.engine import Alarm, Engine
 from fairlead_sim.network import Connection, End, Message, Network, NetworkOptions
+
+DISK_IS_FULL: Final = "the disk is full"
 
 
 @dataclass(slots=True)
@@ -70,6 +76,12 @@ class Observers:
     master: Callable[[Machine, events.Event, Sequence[actions.Action]], None] = lambda *_: None
     agent: Callable[[SimulatedAgent, to_agent.Event, Sequence[agent_actions.Action]], None] = lambda *_: None
     framework: Callable[[str, Delivery], None] = lambda *_: None
+    written: Callable[[Sequence[actions.Durable]], None] = lambda *_: None
+    """Of what the master's disk has."""
+    no_room: Callable[[], None] = lambda: None
+    """Of a write for which the master's disk had no room."""
+    left: Callable[[actions.Action], None] = lambda *_: None
+    """Of what leaves the master, before it does."""
 
 
 class SimulatedMaster:
@@ -95,7 +107,12 @@ class SimulatedMaster:
         self._counters = counters
         self._connections: dict[int, Connection] = {}
         self._agent_sessions: dict[int, None] = {}
-        self._alarm = Alarm(engine, lambda: self.step(events.Ticked()))
+        self.disk = Disk(engine, DiskOptions())
+        self._turn: Turn | None = None
+        self._is_planned = False
+        self._is_syncing = False
+        self._writing: list[actions.Durable] = []
+        self._alarm = Alarm(engine, lambda: self._run(self._turn) if self._turn is not None else None)
         self._crash_after: int | None = None
         self._on_crash: Callable[[], None] = lambda: None
 
@@ -119,35 +136,91 @@ class SimulatedMaster:
             )
             settings = replace(settings, allocation=allocation)
         self.machine = Machine(self._kinds, settings, self.registry.begin(), self._engine.now_ms)
+        self._turn = Turn(self.machine, self._shortage)
+        self._turn.step = partial(self._step, self.machine)
         self._alarm.move(self.machine.next_deadline_ms(self._engine.now_ms))
 
+    def _shortage(self) -> str | None:
+        return DISK_IS_FULL if self.disk.is_full and self.disk.looks_full else None
+
     def crash(self) -> None:
-        """Kill the process: what it knows is gone, what it wrote down is not."""
-        self.machine = None
+        """Kill the process: what it knows is gone, what it wrote down is not; of a write under way nobody can say."""
+        if self._writing and self._engine.random.random() < 0.5:
+            self._write_down()
+        self.machine = self._turn = None
+        self._writing = []
+        self._is_planned = self._is_syncing = False
         self._connections.clear()
         self._agent_sessions.clear()
         self._alarm.move(None)
         self._crash_after = None
 
-    def crash_within_step(self, after_actions: int, on_crash: Callable[[], None]) -> None:
-        """Have ``on_crash`` called in the next step that has more than so many actions, when they are carried out."""
+    def crash_amid_turn(self, after_actions: int, on_crash: Callable[[], None]) -> None:
+        """Have ``on_crash`` called as soon as more than so many actions leave together, after so many of them."""
         self._crash_after, self._on_crash = after_actions, on_crash
 
-    def step(self, event: events.Event) -> None:
-        """Take one event now, and carry out what follows."""
-        machine = self.machine
-        if machine is None:
+    def post(self, event: events.Event) -> None:
+        """Take one event in the next turn, with all that happens in this millisecond; nothing if the process is down."""
+        if self._turn is not None:
+            self._turn.events.append(event)
+            self._plan(self._turn)
+
+    def _plan(self, turn: Turn) -> None:
+        if not self._is_planned:
+            self._is_planned = True
+            self._engine.after(0, lambda: self._run(turn))
+
+    def _run(self, turn: Turn) -> None:
+        if turn is not self._turn:
             return
-        decided = machine.step(event, self._engine.now_ms)
+        self._is_planned = False
+        now_ms = self._engine.now_ms
+        self._alarm.move(turn.run(lambda: now_ms))
+        self._carry_on(turn)
+        if turn.events and turn is self._turn:
+            self._plan(turn)
+
+    def _step(self, machine: Machine, event: events.Event, now_ms: int) -> list[actions.Action]:
+        decided = machine.step(event, now_ms)
         self._counters[type(event).__name__] += 1
+        self._counters.update(type(action).__name__ for action in decided)
         self._observers.master(machine, event, decided)
-        for number, action in enumerate(decided):
+        return decided
+
+    def _carry_on(self, turn: Turn) -> None:
+        """Let leave what may, and write what is to be written."""
+        by_session, unaddressed = turn.collect()
+        leaving = [*unaddressed, *(order for orders in by_session.values() for order in orders)]
+        for number, action in enumerate(leaving):
             if self._crash_after == number:
                 self._crash_after = None
                 self._on_crash()
                 return
-            self._carry_out(machine, action)
-        self._alarm.move(machine.next_deadline_ms(self._engine.now_ms))
+            self._let_go(action)
+        self._writing = self._writing or turn.to_write()
+        if self._writing and not self._is_syncing:
+            self._is_syncing = True
+            self.disk.sync(lambda: self._end_write(turn))
+
+    def _end_write(self, turn: Turn) -> None:
+        if turn is not self._turn:
+            return
+        self._is_syncing = False
+        if self.disk.is_full:
+            self._writing = []
+            self._observers.no_room()
+            turn.lacked_room(DISK_IS_FULL, self._engine.now_ms)
+            self._plan(turn)
+        else:
+            self._write_down()
+            turn.written()
+        self._carry_on(turn)
+
+    def _write_down(self) -> None:
+        for action in self._writing:
+            self.registry.write(action)
+        self._observers.written(self._writing)
+        self._writing = []
 
     def _received(self, connection: Connection, message: Message) -> None:
         if isinstance(message, events.AgentConnected | events.FrameworkConnected):
@@ -155,25 +228,23 @@ class SimulatedMaster:
             if isinstance(message, events.AgentConnected):
                 self._agent_sessions[connection.number] = None
         if connection.number in self._connections:
-            self.step(message)  # type: ignore[arg-type]  # the peers' shells send events of the master's core
+            self.post(message)  # type: ignore[arg-type]  # the peers' shells send events of the master's core
 
     def _lost(self, connection: Connection) -> None:
         if self._connections.pop(connection.number, None) is None:
             return
         if connection.number in self._agent_sessions:
             del self._agent_sessions[connection.number]
-            self.step(events.AgentDisconnected(session=connection.number, reason="the stream broke"))
+            self.post(events.AgentDisconnected(session=connection.number, reason="the stream broke"))
         else:
-            self.step(events.FrameworkDisconnected(session=connection.number))
+            self.post(events.FrameworkDisconnected(session=connection.number))
 
-    def _carry_out(self, machine: Machine, action: actions.Action) -> None:
-        self._counters[type(action).__name__] += 1
-        if isinstance(action, actions.Durable):
-            self.registry.write(action)
-        elif isinstance(action, actions.AnswerOperator):
+    def _let_go(self, action: actions.Action) -> None:
+        self._observers.left(action)
+        if isinstance(action, actions.AnswerOperator):
             self.answers.append(action)
-        else:
-            self._send(machine.master.epoch, machine.master.settings, action)
+        elif not isinstance(action, actions.Durable) and self.machine is not None:
+            self._send(self.machine.master.epoch, self.machine.master.settings, action)
 
     def _send(
         self, epoch: int, settings: CoreSettings, action: actions.ToFramework | actions.ToAgent
@@ -297,11 +368,11 @@ class Cluster:
         self.engine.run_until(self.engine.now_ms + duration_ms)
 
     def crash_master(self, down_ms: int, *, after_actions: int | None = None) -> None:
-        """Kill the master now, or amid its next step with more than so many actions, and start it again later."""
+        """Kill the master now, or when more than so many actions leave together, and start it again later."""
         if self.master.machine is None:
             return
         if after_actions is not None:
-            self.master.crash_within_step(after_actions, lambda: self.crash_master(down_ms))
+            self.master.crash_amid_turn(after_actions, lambda: self.crash_master(down_ms))
             return
         self.master.crash()
         self.network.is_host_up = False

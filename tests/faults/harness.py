@@ -24,8 +24,10 @@ from fairlead_proto.resources import Vector
 from fairlead_sim.cluster import Cluster, Observers
 from fairlead_sim.cluster_agent import HostOptions, SimulatedAgent
 from fairlead_sim.cluster_framework import Delivery, FrameworkOptions, Job
+from fairlead_sim.disk import DiskOptions
 from fairlead_sim.engine import Engine
 from fairlead_sim.network import NetworkOptions
+from tests.faults.barrier import Barrier
 
 TRANSCRIPT_LINES = 60
 POLICIES = ("drf", "slots:2", "slots:3", "fifo")
@@ -82,12 +84,21 @@ class Run:
         self.faults: Counter[str] = Counter()
         self._hash = hashlib.sha256()
         self.engine = Engine(self.random)
+        self.barrier = Barrier()
         self.cluster = Cluster(
             self.engine,
             settings=replace(SETTINGS, allocation=AllocationSettings(policy=self.random.choice(POLICIES))),
             network=plan.network,
-            observers=Observers(self._saw_master, self._saw_agent, self._saw_framework),
+            observers=Observers(
+                self._saw_master,
+                self._saw_agent,
+                self._saw_framework,
+                written=self.barrier.wrote,
+                no_room=self.barrier.excuse,
+                left=self.barrier.check,
+            ),
         )
+        self.cluster.master.disk.options = DiskOptions(sync_max_ms=30)
         for number in range(plan.agents):
             total = (self.random.choice((2_000, 4_000)), self.random.choice((4, 8)) * GIB, 0, 0)
             options = HostOptions(start_max_ms=self.random.choice((5, 1_500)), end_ms=20)
@@ -157,6 +168,10 @@ class Run:
     def _plan_faults(self) -> None:
         at_ms = self.engine.now_ms
         end_ms = at_ms + self.plan.faulty_ms
+        if self.plan.faulty_ms and self.plan.seed % 2:
+            # Hardly an id is new later on, and what looks full is not asked to write one.
+            self._fill_disk()
+            self.cluster.master.disk.looks_full = False
         while (at_ms := at_ms + self.random.randint(1, 2 * self.plan.fault_every_ms)) < end_ms:
             self.engine.at(at_ms, self._one_fault)
 
@@ -175,6 +190,7 @@ class Run:
             self._kill_by_operator,
             self._change_policy,
             self._change_weight,
+            self._fill_disk,
         )
         fault = self.random.choice(kinds)
         name = fault.__name__.strip("_")
@@ -245,12 +261,12 @@ class Run:
         machine = self.cluster.master.machine
         keys = [key for agent in machine.master.agents.values() for key in agent.tasks] if machine else []
         task_ids: tuple[TaskId, ...] = (self.random.choice(keys)[1],) if keys else ()
-        self.cluster.master.step(
+        self.cluster.master.post(
             events.OperatorKillAsked(request=1, task_ids=task_ids, framework_id=None, grace_period_ms=200)
         )
 
     def _change_policy(self) -> None:
-        self.cluster.master.step(
+        self.cluster.master.post(
             events.PolicySet(
                 request=2,
                 policy=self.random.choice(POLICIES),
@@ -261,12 +277,22 @@ class Run:
 
     def _change_weight(self) -> None:
         role, weight = self.random.choice(("a", "b")), self.random.choice((1.0, 2.0, 5.0))
-        self.cluster.master.step(events.WeightSet(request=3, role=Role(role), weight=Weight(weight)))
+        self.cluster.master.post(events.WeightSet(request=3, role=Role(role), weight=Weight(weight)))
+
+    def _fill_disk(self) -> None:
+        """The master's, for a while."""
+        disk = self.cluster.master.disk
+        disk.is_full, disk.looks_full = True, self.random.random() < 0.5
+        self.engine.after(self.random.randint(1, 5_000), self._make_room)
+
+    def _make_room(self) -> None:
+        self.cluster.master.disk.is_full = False
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def _calm(self) -> None:
         self._note("no more faults")
+        self._make_room()
         self.cluster.network.options = QUIET
         self.cluster.network.heal()
         for agent in self.cluster.agents.values():
@@ -318,6 +344,7 @@ class Run:
 
     def _saw_master(self, machine: Machine, event: events.Event, decided: Sequence[actions.Action]) -> None:
         self._note(f"master: {event}", *decided)
+        self.barrier.note(machine, decided)
         invariants.check(machine.master)
 
     def _saw_agent(

@@ -141,7 +141,8 @@ def test_a_policy_survives_the_master() -> None:
     cluster.start()
     cluster.run_for(100)
 
-    cluster.master.step(events.PolicySet(request=1, policy="slots:2"))
+    cluster.master.post(events.PolicySet(request=1, policy="slots:2"))
+    cluster.run_for(1)
     cluster.crash_master(100)
     cluster.run_for(1_000)
 

@@ -1,0 +1,54 @@
+"""The fault harness sees what leaves too early: bugs planted in the barrier fail within a few seeds."""
+
+from collections.abc import Callable
+
+import pytest
+
+from fairlead_master.core import durability
+from fairlead_master.core.actions import DURABLE, Action
+from fairlead_master.core.durability import Released
+from fairlead_master.core.turn import Turn
+from tests.faults.harness import Plan, Run
+
+pytestmark = pytest.mark.fault
+
+_emit = Turn._emit
+_SEEDS = 4
+
+
+def _is_durable(order: Action) -> bool:
+    return type(order) in DURABLE
+
+
+def leave_before_the_commit(turn: Turn, orders: list[Action]) -> None:
+    _emit(turn, [order for order in orders if _is_durable(order)])
+    turn._let_go([order for order in orders if not _is_durable(order)])
+
+
+def overtake_what_waits(turn: Turn, orders: list[Action]) -> None:
+    if any(map(_is_durable, orders)):
+        _emit(turn, orders)
+    else:
+        turn._let_go(orders)
+
+
+def run_seeds() -> None:
+    for seed in range(_SEEDS):
+        Run(Plan(seed=seed)).execute()
+
+
+@pytest.mark.parametrize("bug", [leave_before_the_commit, overtake_what_waits])
+def test_what_leaves_before_what_it_depends_on_is_seen(
+    bug: Callable[[Turn, list[Action]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Turn, "_emit", bug)
+
+    with pytest.raises(AssertionError, match="left before it was durable"):
+        run_seeds()
+
+
+def test_an_id_that_is_told_without_room_to_write_it_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durability, "release", lambda orders, *_: Released(list(orders), []))
+
+    with pytest.raises(AssertionError, match="told, and never written"):
+        run_seeds()
