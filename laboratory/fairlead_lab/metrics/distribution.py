@@ -1,9 +1,10 @@
 """Distributions of whole numbers in bounded memory: counts by value, exact for as long as there are few values."""
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
-from fairlead_lab.metrics.report import Spread
+from fairlead_lab.metrics.result import Spread
 
 VALUES_MAX: Final = 4096
 """Kept apart exactly. A run of a few thousand tasks stays below; one of millions has more, and needs no more digits."""
@@ -38,7 +39,7 @@ class Distribution:
         return self.total / self.count if self.count else 0.0
 
     def percentile(self, percent: int) -> int:
-        """By nearest rank, as ``reporting.report.percentile``; 0 if there are no values."""
+        """By nearest rank, as ``percentile``; 0 if there are no values."""
         rank = max(1, math.ceil(self.count * percent / 100))
         passed = 0
         for value, times in sorted(self._counts.items()):
@@ -71,3 +72,28 @@ def _rounded(value: int) -> int:
     """The value with as many leading bits as are kept."""
     dropped = value.bit_length() - _BITS
     return value if dropped <= 0 else (value >> dropped) << dropped
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean and percentiles of the values, in their unit."""
+    ordered = sorted(values)
+    if not ordered:
+        return Spread(count=0, mean=0.0, p50=0.0, p95=0.0, p99=0.0, most=0.0)
+    return Spread(
+        count=len(ordered),
+        mean=sum(ordered) / len(ordered),
+        p50=percentile(ordered, 50),
+        p95=percentile(ordered, 95),
+        p99=percentile(ordered, 99),
+        most=ordered[-1],
+    )
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """The nearest-rank percentile: the smallest value with at least so many per cent of all at or below it.
+
+    Args:
+        ordered: Ascending; not empty.
+        percent: 1 to 100.
+    """
+    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]

@@ -5,101 +5,19 @@ the records of tasks but for what only the master sees (offered amounts, measure
 its samples and are marked so.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any
 
+from fairlead_lab.metrics.distribution import percentile, spread
 from fairlead_lab.metrics.records import JobRecord, RunRecord, TaskRecord
+from fairlead_lab.metrics.result import ResourceUse, SizeClass, Spread, UserReport
 from fairlead_lab.metrics.shares import ShareSummary, UserShares, sweep_shares
 from fairlead_lab.metrics.static_split import mean_completion_alone_ms
+from fairlead_lab.metrics.survey import QUARTILES
 from fairlead_lab.workloads.plan import dominant_fraction
 from fairlead_lab.workloads.scaling import largest_amounts
 from fairlead_proto.resources import STANDARD_NAMES, Vector
-
-QUARTILES: Final = 4
-
-INCENTIVE_TOLERANCE: Final = 0.1
-INCENTIVE_ALLOWANCE_MS: Final = 100
-"""The slice a user is compared with launches for free and never fragments. A launch takes 3 to 20 ms on a small host, and a
-job has a few one after another; below a tenth more, one cannot tell the policy from the yardstick."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Mean and nearest-rank percentiles of a set of numbers; all zero if there are none."""
-
-    count: int
-    mean: float
-    p50: float
-    p95: float
-    p99: float
-    most: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceUse:
-    """One resource over the run, as fractions of the cluster's capacity."""
-
-    held: float
-    """Time-weighted mean of what running tasks asked for, from the first submission to the last end."""
-    held_until_last_arrival: float
-    """The same up to the last job's submission: without the tail in which work runs out."""
-    over: float
-    """The part of ``held`` that exceeds what its agents have: promised twice, which only slots do."""
-    over_until_last_arrival: float
-    """The part of ``held_until_last_arrival`` that does."""
-    allocated: float | None
-    """Mean over the master's samples of offered or held; None without samples."""
-    used: float | None
-    """Mean over the master's samples of what the hosts measured."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserReport:
-    """One user in the run."""
-
-    user: str
-    jobs: int
-    tasks: int
-    finished_jobs: int
-    mean_completion_ms: float
-    """Of his finished jobs."""
-    mean_slowdown: float
-    mean_wait_ms: float
-    """Of his finished tasks, from submission to the start of the process."""
-    mean_share: float
-    """Mean dominant share while he had work submitted and not over."""
-    contending_ms: int
-    """How long he wanted more while somebody else did too."""
-    below_fraction: float
-    """Fraction of that time with a dominant share under 1/n of the n users then present."""
-    alone_completion_ms: float | None
-    """Mean completion on an own static 1/n of the cluster, n all users; None if a task is larger than that."""
-
-    @property
-    def is_worse_than_alone(self) -> bool:
-        """Whether the mean completion was above that of the static slice: a violation of the sharing incentive."""
-        return self.alone_completion_ms is not None and self.mean_completion_ms > self.alone_completion_ms
-
-    @property
-    def is_clearly_worse_than_alone(self) -> bool:
-        """The same by more than ``INCENTIVE_TOLERANCE`` and ``INCENTIVE_ALLOWANCE_MS``, which launches explain."""
-        return (
-            self.alone_completion_ms is not None
-            and self.mean_completion_ms
-            > self.alone_completion_ms * (1 + INCENTIVE_TOLERANCE) + INCENTIVE_ALLOWANCE_MS
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeClass:
-    """Waits of the tasks of one quartile of demand size."""
-
-    largest_size: float
-    """Upper end of the quartile: a task's largest share of the largest agent, of any resource."""
-    wait: Spread
-    """In ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,31 +148,6 @@ def _lifetime_ms(task: TaskRecord) -> int:
     assert task.started_ms is not None, f"task {task.task_id} has not started"
     assert task.finished_ms is not None, f"task {task.task_id} is not over"
     return task.finished_ms - task.started_ms
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Mean and percentiles of the values, in their unit."""
-    ordered = sorted(values)
-    if not ordered:
-        return Spread(count=0, mean=0.0, p50=0.0, p95=0.0, p99=0.0, most=0.0)
-    return Spread(
-        count=len(ordered),
-        mean=sum(ordered) / len(ordered),
-        p50=percentile(ordered, 50),
-        p95=percentile(ordered, 95),
-        p99=percentile(ordered, 99),
-        most=ordered[-1],
-    )
-
-
-def percentile(ordered: Sequence[float], percent: int) -> float:
-    """The nearest-rank percentile: the smallest value with at least so many per cent of all at or below it.
-
-    Args:
-        ordered: Ascending; not empty.
-        percent: 1 to 100.
-    """
-    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
 
 
 def waits_by_size(tasks: Sequence[TaskRecord], agent: Vector) -> list[SizeClass]:

@@ -7,7 +7,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fairlead_lab.metrics.report import FairnessReport, ResourceUse, UserReport
+from fairlead_lab.metrics.report import FairnessReport
+from fairlead_lab.metrics.result import ResourceUse, UserReport
 
 USERS_SHOWN_MAX: Final = 30
 """A screen; the JSON has them all."""

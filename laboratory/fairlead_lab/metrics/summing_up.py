@@ -4,8 +4,18 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from fairlead_lab.metrics.report import ResourceUse, SizeClass, UserReport, spread
-from fairlead_lab.metrics.result import SHORT_MS, UNFINISHED, JobSizeClass, PolicyResult, Refused, Series
+from fairlead_lab.metrics.distribution import spread
+from fairlead_lab.metrics.result import (
+    SHORT_MS,
+    UNFINISHED,
+    JobSizeClass,
+    PolicyResult,
+    Refused,
+    ResourceUse,
+    Series,
+    SizeClass,
+    UserReport,
+)
 from fairlead_lab.metrics.running import Metrics
 from fairlead_lab.metrics.yardstick import Yardstick
 from fairlead_proto.resources import STANDARD_NAMES

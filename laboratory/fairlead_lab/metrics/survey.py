@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_lab.metrics.report import QUARTILES
 from fairlead_lab.workloads.plan import dominant_fraction
 from fairlead_lab.workloads.scaling import largest_amounts
 from fairlead_master.allocation.allocator import Allocator
@@ -14,6 +13,7 @@ from fairlead_sim.node import Node
 from fairlead_sim.pool.feasibility import Feasibility, attributes_of
 from fairlead_sim.workload import Job
 
+QUARTILES: Final = 4
 _JOB_SIZE_STEP: Final = 500
 _JOB_SIZE_STEPS: Final = 6
 """The DRF paper's figure 14 compares jobs of 1–500 tasks, 501–1,000 and so on to 3,000; what is larger is a class of its own."""
@@ -100,7 +100,7 @@ def _quartiles(tasks_of: dict[Vector, int], largest: Vector) -> tuple[float, ...
 
 
 def _rank(count: int, quarter: int) -> int:
-    """As in ``reporting.report.percentile``."""
+    """As in ``distribution.percentile``."""
     return max(1, -(-count * quarter // QUARTILES))
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead_lab.metrics.intervals import estimate
 from fairlead_lab.metrics.measures import span, unit_of
-from fairlead_lab.metrics.report import UserReport
+from fairlead_lab.metrics.result import UserReport
 from fairlead_lab.study import html
 from fairlead_lab.study.comparison import NOTICEABLE, changes_by_user
 from fairlead_lab.study.study import Outcome

@@ -3,8 +3,9 @@ import json
 import pytest
 from rich.console import Console
 
+from fairlead_lab.metrics.distribution import percentile, spread
 from fairlead_lab.metrics.records import ClusterSample, RunRecord
-from fairlead_lab.metrics.report import build_report, percentile, spread, waits_by_size
+from fairlead_lab.metrics.report import build_report, waits_by_size
 from fairlead_lab.metrics.report_table import percent, print_reports, seconds
 from fairlead_lab.metrics.shares import jain_index, sweep_shares
 from fairlead_lab.metrics.static_split import mean_completion_alone_ms

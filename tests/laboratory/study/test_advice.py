@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from fairlead_lab.metrics.report import SizeClass, Spread
-from fairlead_lab.metrics.result import PolicyResult
+from fairlead_lab.metrics.result import PolicyResult, SizeClass, Spread
 from fairlead_lab.study.advice import summary
 from fairlead_lab.study.causes import where_waiting_comes_from
 from fairlead_lab.study.certainty import how_told_apart, what_seeds_change
