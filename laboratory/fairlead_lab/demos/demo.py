@@ -156,8 +156,8 @@ def standing_table(standing: Standing) -> Group:
 
 def print_comparison(console: Console, outcome: ReplayOutcome) -> None:
     """The table of part 2, what it shows, what is modelled, and where to look next."""
-    console.print(short_table(outcome.reports))
-    drf, large, average = outcome.reports
+    console.print(short_table(outcome.results))
+    drf, large, average = outcome.results
     held, held_by_slots = percent(drf.resources["cpus"].held), percent(large.resources["cpus"].held)
     console.print(
         f"{large.policy}: a slot holds the largest task, so tasks held {held_by_slots} of the CPUs; {held} under drf.\n"

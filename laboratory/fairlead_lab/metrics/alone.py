@@ -1,17 +1,20 @@
 """When each job would end on an own static slice of the cluster, user by user: the yardstick of the sharing incentive.
 
-The model is that of ``reporting.static_split``: one pool of a user's part of the capacity, no hosts inside it, tasks
-started in order of submission, a later one before an earlier that does not fit. There it is computed from a record of each task; here
-from bundles, so that millions of equal tasks cost what their starts cost. A gang starts when all of its tasks fit.
+Sharing incentive (Ghodsi et al., "Dominant Resource Fairness", section 3): nobody is worse off than with an exclusive
+1/n of each resource. Here the slice is computed, not run: one pool of a user's part of the capacity (rounded down), no
+hosts inside it, no launch costs, tasks started in order of submission, a later one before an earlier that does not fit.
+All of that favours the slice: pooling spares it the fragmentation that real hosts have. So a user who did no worse than
+this has no complaint, and one who did slightly worse may owe it to launches and fragmentation rather than to the policy.
 
-It says nothing of any policy, so it is computed once for all of them.
+It works on bundles, so that millions of equal tasks cost what their starts cost. A gang starts when all of its tasks fit.
+No policy changes these times, so they are computed once for all policies.
 """
 
 import heapq
 from array import array
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
@@ -30,6 +33,7 @@ def completions_alone_ms(
     *,
     user_of: Callable[[Job], str],
     weights: Mapping[str, float] | None = None,
+    users: Collection[str] = (),
 ) -> "array[int]":
     """Completion time in ms of each job, in the order given; ``NEVER`` for all jobs of a user whose slice is too small.
 
@@ -39,13 +43,14 @@ def completions_alone_ms(
         capacity: Of the whole cluster.
         user_of: Who has one slice; a slice is 1/n of the cluster for n users, or by weight.
         weights: Of users that weigh other than 1.
+        users: Who has a slice too, though none of these jobs.
     """
     found = array("q", [NEVER]) * len(jobs)
     by_user: dict[str, list[int]] = {}
     for place in places:
         by_user.setdefault(user_of(jobs[place]), []).append(place)
     weigh = weights or {}
-    whole = sum(weigh.get(user, 1.0) for user in by_user)
+    whole = sum(weigh.get(user, 1.0) for user in dict.fromkeys([*by_user, *users]))
     for user, own in by_user.items():
         free = _part(capacity, weigh.get(user, 1.0), whole)
         if all(_could_run(bundle, free) for place in own for bundle in jobs[place].bundles):

@@ -1,4 +1,4 @@
-"""How much hosts were promised beyond what they have: only slots do that, see ``reporting.shares``."""
+"""How much hosts were promised beyond what they have: only slots do that."""
 
 from collections.abc import Sequence
 

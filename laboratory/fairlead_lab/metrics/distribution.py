@@ -15,11 +15,13 @@ _BITS: Final = 12
 class Distribution:
     """How often which value came; mean and largest are exact, percentiles within one part in 2,048."""
 
-    def __init__(self) -> None:
+    def __init__(self, values_max: int = VALUES_MAX) -> None:
+        """No values yet; so many different ones are kept exactly."""
         self.count = 0
         self.total = 0
         self.most = 0
         self._counts: dict[int, int] = {}
+        self._values_max = values_max
         self._is_rounded = False
 
     def add(self, value: int, times: int = 1) -> None:
@@ -30,7 +32,7 @@ class Distribution:
         if self._is_rounded:
             value = _rounded(value)
         self._counts[value] = self._counts.get(value, 0) + times
-        if len(self._counts) > VALUES_MAX and not self._is_rounded:
+        if len(self._counts) > self._values_max and not self._is_rounded:
             self._round()
 
     @property

@@ -50,8 +50,6 @@ class JobRecord:
     """When the compressed trace says it arrives."""
     submitted_ms: int
     """When the replay handed in its first stage; the difference is the replay's own lag."""
-    ideal_ms: int
-    """Its completion if nothing waits and launches are free: the longest task of each stage, summed."""
     tasks: tuple[TaskRecord, ...]
     """Those that were handed in."""
     withheld: int = 0

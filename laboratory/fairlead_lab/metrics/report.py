@@ -1,147 +1,83 @@
-"""The fairness report of one run: pure functions from records to numbers, each defined where it is computed.
+"""The report of a replay: its records fed to the sums that simulations keep too, and what only a live run has.
 
 Completion, slowdown and waits are of what finished; what did not is counted and never mixed in. All numbers come from
 the records of tasks but for what only the master sees (offered amounts, measured usage, decisions), which come from
 its samples and are marked so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import partial
+from operator import itemgetter
+from typing import Any, Final
 
-from fairlead_lab.metrics.distribution import percentile, spread
+from fairlead_lab.metrics.alone import completions_alone_ms
+from fairlead_lab.metrics.distribution import spread
 from fairlead_lab.metrics.records import JobRecord, RunRecord, TaskRecord
-from fairlead_lab.metrics.result import ResourceUse, SizeClass, Spread, UserReport
-from fairlead_lab.metrics.shares import ShareSummary, UserShares, sweep_shares
-from fairlead_lab.metrics.static_split import mean_completion_alone_ms
-from fairlead_lab.metrics.survey import QUARTILES
-from fairlead_lab.workloads.plan import dominant_fraction
+from fairlead_lab.metrics.result import PolicyResult, ResourceUse, Spread
+from fairlead_lab.metrics.running import Metrics, Subject
+from fairlead_lab.metrics.summing_up import sum_up
+from fairlead_lab.metrics.survey import job_size_ends, quartiles
 from fairlead_lab.workloads.scaling import largest_amounts
 from fairlead_proto.resources import STANDARD_NAMES, Vector
+from fairlead_sim.workload import Bundle, Job
+
+_LOST: Final = frozenset({"LOST", "GONE", "DROPPED", "UNREACHABLE"})
+_FAILED: Final = frozenset({"FAILED", "KILLED", "ERROR"}) | _LOST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FairnessReport:
-    """What one run came to. Times in ms, shares and utilisation as fractions."""
+class ReplayReport:
+    """A live run: the measures that a simulation has too, and those of real processes."""
 
-    policy: str
-    is_complete: bool
-    jobs: int
-    jobs_finished: int
-    tasks: int
-    tasks_finished: int
+    result: PolicyResult
+    """Its jobs and tasks include what was never handed in, since the run was cut short or an earlier stage failed."""
     tasks_failed: int
     """Ended otherwise than FINISHED: failed, killed, refused."""
     tasks_lost: int
     """Of them, LOST, GONE, DROPPED or UNREACHABLE after the last attempt."""
     tasks_unended: int
-    """Not seen to end, or never handed in: the run was cut short, or an earlier stage of the job did not finish."""
+    """Not seen to end, or never handed in."""
     retries: int
     """Attempts beyond the first, over all tasks."""
-    makespan_ms: int
-    """From the first submission to the last end."""
-    completion_ms: Spread
-    """Of finished jobs, from submission to the end of the last task."""
-    slowdown: Spread
-    """Of finished jobs: completion over the ideal completion, see ``JobRecord.ideal_ms``; 1 is the best there is."""
-    wait_ms: Spread
-    """Of finished tasks, from submission to the start of the process."""
     launch_overhead_ms: Spread
     """Of finished tasks: how much longer the process lived than it was told to sleep."""
     lag_ms: Spread
     """Of jobs: how much later than the compressed trace says the replay handed them in."""
-    resources: dict[str, ResourceUse]
-    crowded_fraction: float
-    """Of all tasks' run time, the part on agents that were promised more of some resource than they have: real work
-    would have been slowed down or killed then, a sleep is not."""
-    users: list[UserReport]
-    jain: float | None
-    """See ``ShareSummary.jain``."""
-    contended_ms: int
-    """How long at least two users wanted more."""
-    violations: list[str]
-    """Users worse off than on an own static 1/n, see ``UserReport.is_worse_than_alone``."""
-    clear_violations: list[str]
-    """Of them, those by more than launches explain, see ``UserReport.is_clearly_worse_than_alone``."""
-    below_fraction: float | None
-    """Of the contending users' time, the part with a dominant share under 1/n of the n users then present."""
-    waits_by_size: list[SizeClass]
-    decisions: int
     decisions_per_s: float
     master_cpu_ms: int
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain data for JSON."""
-        data = asdict(self)
-        for user, entry in zip(self.users, data["users"], strict=True):
-            entry["is_worse_than_alone"] = user.is_worse_than_alone
-        return data
+        """The report as plain data for JSON."""
+        data = asdict(self) | self.result.as_json()
+        return {name: data[name] for name in _JSON_NAMES}
 
 
-def build_report(run: RunRecord) -> FairnessReport:
+_JSON_NAMES: Final = (
+    "policy", "is_complete", "jobs", "jobs_finished", "tasks", "tasks_finished", "tasks_failed", "tasks_lost",
+    "tasks_unended", "retries", "makespan_ms", "completion_ms", "slowdown", "wait_ms", "launch_overhead_ms", "lag_ms",
+    "resources", "crowded_fraction", "users", "jain", "contended_ms", "violations", "clear_violations",
+    "below_fraction", "waits_by_size", "decisions", "decisions_per_s", "master_cpu_ms",
+)  # fmt: skip
+
+
+def build_report(run: RunRecord) -> ReplayReport:
     """The report of a run; an interrupted run has one too, and says so."""
     tasks = run.tasks
-    jobs = [job for job in run.jobs if job.is_finished]
     ended = [task for task in tasks if task.is_finished]
-    withheld = sum(job.withheld for job in run.jobs)
-    summary = sweep_shares(tasks, run.agents)
-    start_ms, end_ms = _bounds(run)
-    users = _user_reports(run, summary)
-    contending_ms = sum(user.contending_ms for user in users)
-    return FairnessReport(
-        policy=run.policy,
-        is_complete=run.is_complete,
-        jobs=len(run.jobs),
-        jobs_finished=len(jobs),
-        tasks=len(tasks) + withheld,
-        tasks_finished=len(ended),
+    result = _result(run, ended)
+    return ReplayReport(
+        result=result,
         tasks_failed=sum(task.state in _FAILED for task in tasks),
         tasks_lost=sum(task.state in _LOST for task in tasks),
-        tasks_unended=withheld + sum(task.state not in _FAILED and not task.is_finished for task in tasks),
+        tasks_unended=sum(job.withheld for job in run.jobs)
+        + sum(task.state not in _FAILED and not task.is_finished for task in tasks),
         retries=sum(max(0, task.attempts - 1) for task in tasks),
-        makespan_ms=end_ms - start_ms,
-        completion_ms=spread([completion_ms(job) for job in jobs]),
-        slowdown=spread([slowdown(job) for job in jobs]),
-        wait_ms=spread([wait_ms(task) for task in ended]),
         launch_overhead_ms=spread([_lifetime_ms(task) - task.duration_ms for task in ended]),
         lag_ms=spread([job.submitted_ms - job.planned_ms for job in run.jobs]),
-        resources=_resource_use(run, summary, start_ms, end_ms),
-        crowded_fraction=summary.crowded_ms / summary.run_ms if summary.run_ms else 0.0,
-        users=users,
-        jain=summary.jain,
-        contended_ms=summary.contended_ms,
-        violations=[user.user for user in users if user.is_worse_than_alone],
-        clear_violations=[user.user for user in users if user.is_clearly_worse_than_alone],
-        below_fraction=_below_ms(summary) / contending_ms if contending_ms else None,
-        waits_by_size=waits_by_size(ended, largest_amounts(run.agents.values())),
-        decisions=run.decisions,
-        decisions_per_s=run.decisions * 1000 / (end_ms - start_ms) if end_ms > start_ms else 0.0,
+        decisions_per_s=run.decisions * 1000 / result.makespan_ms if result.makespan_ms else 0.0,
         master_cpu_ms=run.master_cpu_ms,
     )
-
-
-_LOST = frozenset({"LOST", "GONE", "DROPPED", "UNREACHABLE"})
-_FAILED = frozenset({"FAILED", "KILLED", "ERROR"}) | _LOST
-
-
-def _below_ms(summary: ShareSummary) -> int:
-    return sum(user.below_ms for user in summary.users.values())
-
-
-def completion_ms(job: JobRecord) -> int:
-    """From a job's submission to the end of its last task, in ms."""
-    return job.finished_ms - job.submitted_ms
-
-
-def slowdown(job: JobRecord) -> float:
-    """A job's completion over its ideal completion; an ideal of zero counts as one millisecond."""
-    return completion_ms(job) / max(1, job.ideal_ms)
-
-
-def wait_ms(task: TaskRecord) -> int:
-    """From a task's submission to the start of its process, in ms; the task has started."""
-    assert task.started_ms is not None, f"task {task.task_id} has not started"
-    return task.started_ms - task.submitted_ms
 
 
 def _lifetime_ms(task: TaskRecord) -> int:
@@ -150,100 +86,109 @@ def _lifetime_ms(task: TaskRecord) -> int:
     return task.finished_ms - task.started_ms
 
 
-def waits_by_size(tasks: Sequence[TaskRecord], agent: Vector) -> list[SizeClass]:
-    """Waits by quartile of demand size, smallest first; a quartile that equal sizes leave empty is left out.
-
-    The size of a task is its largest share of ``agent`` of any resource. Quartiles are cut at values, so that equal
-    sizes stay together and the classes may differ in number.
-    """
-    if not tasks:
-        return []
-    sizes = sorted(dominant_fraction(task.unit, agent) for task in tasks)
-    ends = sorted({percentile(sizes, part * 100 // QUARTILES) for part in range(1, QUARTILES + 1)})
-    waits: dict[float, list[float]] = {end: [] for end in ends}
-    for task in tasks:
-        size = dominant_fraction(task.unit, agent)
-        waits[next(end for end in ends if size <= end)].append(wait_ms(task))
-    return [SizeClass(largest_size=end, wait=spread(waits[end])) for end in ends]
-
-
-def _bounds(run: RunRecord) -> tuple[int, int]:
-    """First submission and last end (or submission), in ms of the run; both 0 if there is nothing."""
-    if not run.jobs:
-        return 0, 0
-    return min(job.submitted_ms for job in run.jobs), max(job.finished_ms for job in run.jobs)
-
-
-def _resource_use(
-    run: RunRecord, summary: ShareSummary, start_ms: int, end_ms: int
-) -> dict[str, ResourceUse]:
-    last_ms = max((job.submitted_ms for job in run.jobs), default=0)
-    over_before = _over_until(run, last_ms) if any(summary.over) else summary.over
-    use = {}
-    for place, (name, total) in enumerate(zip(STANDARD_NAMES, run.capacity, strict=False)):
-        if not total:
-            continue
-        whole = max(1, end_ms - start_ms) * total
-        until_last = max(1, last_ms - start_ms) * total
-        use[name] = ResourceUse(
-            held=summary.held[place] / whole,
-            held_until_last_arrival=_held_between(run, place, start_ms, last_ms) / until_last,
-            over=summary.over[place] / whole,
-            over_until_last_arrival=over_before[place] / until_last,
-            allocated=_mean([sample.allocated[place] / total for sample in run.samples]),
-            used=_mean([sample.used[place] / total for sample in run.samples]),
+def _result(run: RunRecord, ended: Sequence[TaskRecord]) -> PolicyResult:
+    jobs = [_as_job(record) for record in run.jobs]
+    sizes: dict[Vector, int] = {}
+    for task in ended:
+        sizes[task.unit] = sizes.get(task.unit, 0) + 1
+    metrics = Metrics(
+        Subject(
+            jobs=jobs,
+            hosts=run.agents,
+            user_of=_user_of,
+            size_ends=quartiles(sizes, largest_amounts(run.agents.values())),
+            # A replay keeps a record of each task anyway, so its percentiles are exact.
+            waits_apart_max=len(ended) + 1,
         )
-    return use
+    )
+    metrics.watch_crowding()
+    for at_ms, _, tell in sorted(_facts(run, jobs, metrics), key=itemgetter(0, 1)):
+        tell(at_ms)
+    # A run that was cut short may have handed in a stage after that; it ends with the last end all the same.
+    metrics.last_change_ms = max((record.finished_ms for record in run.jobs), default=0)
+    done = [place for place, record in enumerate(run.jobs) if record.is_finished]
+    for place in done:
+        metrics.add_finished_job(place, run.jobs[place].finished_ms - run.jobs[place].submitted_ms)
+    for task in ended:
+        assert task.started_ms is not None, f"task {task.task_id} has not started"
+        metrics.add_finished_tasks(task.user, task.unit, 1, task.started_ms - task.submitted_ms)
+    result = sum_up(
+        metrics,
+        policy=run.policy,
+        seed=0,
+        alone_ms=completions_alone_ms(
+            jobs, done, metrics.capacity, user_of=_user_of, users=[job.user for job in jobs]
+        ),
+        job_size_ends=job_size_ends(max((job.tasks for job in jobs), default=1)),
+        decisions=run.decisions,
+        is_complete=run.is_complete,
+        took_s=0.0,
+    )
+    return replace(result, resources=_with_samples(result.resources, run))
 
 
-def _held_between(run: RunRecord, place: int, from_ms: int, until_ms: int) -> int:
-    """Amount-milliseconds of a resource that tasks held between two times."""
-    return sum(
-        task.unit[place] * max(0, min(task.finished_ms, until_ms) - max(task.started_ms, from_ms))
-        for task in run.tasks
-        if task.started_ms is not None and task.finished_ms is not None
+def _user_of(job: Job) -> str:
+    return job.user
+
+
+def _as_job(record: JobRecord) -> Job:
+    """The job with a bundle for each task that was handed in, and one for those that were not."""
+    bundles = [_as_bundle(record, task.stage, 1, task.unit, task.duration_ms) for task in record.tasks]
+    if record.withheld:
+        # Of these only the number is known; a job that has them is unfinished, and nothing else is asked of it.
+        after_all = max((bundle.stage for bundle in bundles), default=0) + 1
+        bundles.append(_as_bundle(record, after_all, record.withheld, (), 0))
+    return Job(job_id=record.job_id, user=record.user, submit_ms=record.submitted_ms, bundles=tuple(bundles))
+
+
+def _as_bundle(record: JobRecord, stage: int, tasks: int, unit: Vector, duration_ms: int) -> Bundle:
+    return Bundle(
+        job_id=record.job_id,
+        user=record.user,
+        stage=stage,
+        tasks=tasks,
+        unit=unit,
+        submit_ms=record.submitted_ms,
+        duration_ms=duration_ms,
     )
 
 
-def _over_until(run: RunRecord, until_ms: int) -> list[float]:
-    """Amount-milliseconds beyond what agents have up to a time, by resource."""
-    before = [
-        replace(task, finished_ms=min(task.finished_ms, until_ms))
-        for task in run.tasks
-        if task.started_ms is not None and task.finished_ms is not None and task.started_ms < until_ms
-    ]
-    return sweep_shares(before, run.agents).over
+_ARRIVES, _HANDED_IN, _STARTS, _ENDS, _GIVEN_UP = range(5)
+"""What happens in the same millisecond happens in this order, so that a task of no length starts before it ends."""
+
+
+def _facts(
+    run: RunRecord, jobs: Sequence[Job], metrics: Metrics
+) -> Iterator[tuple[int, int, Callable[[int], object]]]:
+    """When what happened, its rank within that millisecond, and what to tell the sums at that time.
+
+    A task without both times is held by nobody: it waits until the last of the run's tasks is over.
+    """
+    for job, record in zip(jobs, run.jobs, strict=True):
+        yield record.submitted_ms, _ARRIVES, partial(metrics.add_job, job)
+    last_ms = max((max(task.submitted_ms, task.finished_ms or 0) for task in run.tasks), default=0)
+    for task in run.tasks:
+        yield task.submitted_ms, _HANDED_IN, partial(metrics.hand_in, task.user, 1)
+        if task.started_ms is None or task.finished_ms is None:
+            yield last_ms, _GIVEN_UP, partial(metrics.give_up, task.user, 1)
+        else:
+            held = (task.user, task.unit, 1, task.agent_id)
+            yield task.started_ms, _STARTS, partial(metrics.start, *held)
+            yield task.finished_ms, _ENDS, partial(metrics.end, *held)
+
+
+def _with_samples(resources: dict[str, ResourceUse], run: RunRecord) -> dict[str, ResourceUse]:
+    """The same with what the master said was allocated and the hosts measured, means over its samples."""
+    return {
+        name: replace(
+            use,
+            allocated=_mean([sample.allocated[place] / run.capacity[place] for sample in run.samples]),
+            used=_mean([sample.used[place] / run.capacity[place] for sample in run.samples]),
+        )
+        for place, name in enumerate(STANDARD_NAMES)
+        if (use := resources.get(name)) is not None
+    }
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _user_reports(run: RunRecord, summary: ShareSummary) -> list[UserReport]:
-    by_user: dict[str, list[JobRecord]] = {}
-    for job in run.jobs:
-        by_user.setdefault(job.user, []).append(job)
-    return [
-        _user_report(user, by_user[user], run.capacity, len(by_user), summary.users.get(user, UserShares()))
-        for user in sorted(by_user)
-    ]
-
-
-def _user_report(
-    user: str, jobs: list[JobRecord], capacity: Vector, users: int, shares: UserShares
-) -> UserReport:
-    finished = [job for job in jobs if job.is_finished]
-    tasks = [task for job in jobs for task in job.tasks]
-    return UserReport(
-        user=user,
-        jobs=len(jobs),
-        tasks=len(tasks) + sum(job.withheld for job in jobs),
-        finished_jobs=len(finished),
-        mean_completion_ms=_mean([completion_ms(job) for job in finished]) or 0.0,
-        mean_slowdown=_mean([slowdown(job) for job in finished]) or 0.0,
-        mean_wait_ms=_mean([wait_ms(task) for task in tasks if task.is_finished]) or 0.0,
-        mean_share=shares.mean_share,
-        contending_ms=shares.contending_ms,
-        below_fraction=shares.below_ms / shares.contending_ms if shares.contending_ms else 0.0,
-        alone_completion_ms=mean_completion_alone_ms(finished, capacity, users),
-    )

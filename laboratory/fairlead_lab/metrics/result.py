@@ -135,7 +135,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyResult:
-    """One run under one policy. Times in ms, shares and utilisation as fractions; definitions in ``reporting.report``."""
+    """One run under one policy. Times in ms, shares and utilisation as fractions."""
 
     policy: str
     seed: int

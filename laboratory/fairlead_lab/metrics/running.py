@@ -1,7 +1,7 @@
-"""What a run comes to, added up as it goes: no record of any task is kept.
+"""Sums of a run, added up as it goes; no record of any task is kept, so memory grows with jobs and users only.
 
-Memory grows with jobs and users and not with tasks. Definitions are those of ``reporting.report``, which computes the
-same numbers from full records; a test holds the two together.
+There is one engine of measures. A simulation tells it of jobs and batches (``Metrics`` is a ``Watcher``); the report of a
+replay feeds it the tasks of its records, which may start late, fail or never start. ``summing_up`` makes the result.
 """
 
 from array import array
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead_lab.metrics.crowding import Crowding
-from fairlead_lab.metrics.distribution import Distribution
+from fairlead_lab.metrics.distribution import VALUES_MAX, Distribution
 from fairlead_lab.metrics.integral import Integral
 from fairlead_lab.metrics.result import UNFINISHED
 from fairlead_lab.metrics.shares_so_far import Holding, SharesSoFar
@@ -75,10 +75,12 @@ class Subject:
     """Users whose shares over time are wanted."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of users that weigh other than 1."""
+    waits_apart_max: int = VALUES_MAX
+    """So many different waits are kept exactly; see ``Distribution``."""
 
 
 class Metrics:
-    """A watcher that adds up."""
+    """Adds up a run: a watcher of simulations, and the primitives that records of a live run are fed to."""
 
     def __init__(self, subject: Subject) -> None:
         """Nothing has happened yet."""
@@ -105,8 +107,8 @@ class Metrics:
         self.timeline = Timeline(self.sums_at)
         self.completion_ms = array("q", [UNFINISHED]) * len(subject.jobs)
         """By place of the job."""
-        self.wait_ms = Distribution()
-        self.waits_by_size = [Distribution() for _ in subject.size_ends]
+        self.wait_ms = Distribution(subject.waits_apart_max)
+        self.waits_by_size = [Distribution(subject.waits_apart_max) for _ in subject.size_ends]
         self.users: dict[str, UserSums] = {}
         """By name, in order of arrival."""
         self.refusals: dict[str, Refusal] = {}
@@ -150,64 +152,94 @@ class Metrics:
         sums.append(self.others.until(now_ms))
         return sums
 
-    def arrived(self, job: Job, now_ms: int) -> None:
-        """See ``watching.Watcher``."""
+    def add_job(self, job: Job, now_ms: int) -> str:
+        """Count a job that arrives now, its tasks not yet handed in; gives on whose shares it counts."""
         if not self.arrived_places:
             self.first_arrival_ms = now_ms
         self._come_to(now_ms)
-        place = self._place_of[id(job)]
-        self.arrived_places.append(place)
+        self.arrived_places.append(self._place_of[id(job)])
         self.tasks_arrived += job.tasks
         self.last_arrival_ms = now_ms
         self.held_at_last_arrival = {where: held.until(now_ms) for where, held in self.held.items()}
         self.over_at_last_arrival = [over.until(now_ms) for over in self.over]
         user = self.subject.user_of(job)
         self.users.setdefault(user, UserSums())
-        active = self._active[id(job)] = _Active(place, user, job.stages(), arrived_ms=now_ms)
+        return user
+
+    def hand_in(self, user: str, tasks: int, now_ms: int) -> None:
+        """Count tasks that could start from now on."""
+        self._come_to(now_ms)
+        self.shares.wait(user, tasks, now_ms)
+        self.waiting.change(tasks, now_ms)
+
+    def give_up(self, user: str, tasks: int, now_ms: int) -> None:
+        """Count tasks that were handed in and will never start."""
+        self._come_to(now_ms)
+        self.shares.give_up(user, tasks, now_ms)
+        self.waiting.change(-tasks, now_ms)
+
+    def start(self, user: str, unit: Vector, tasks: int, host: str, now_ms: int) -> None:
+        """Count tasks that run on a host from now on."""
+        self._come_to(now_ms)
+        self.shares.start(user, unit, tasks, now_ms)
+        self._hold(user, unit, tasks, host, now_ms)
+        self.waiting.change(-tasks, now_ms)
+        self.tasks_started += tasks
+
+    def end(self, user: str, unit: Vector, tasks: int, host: str, now_ms: int) -> None:
+        """Count tasks that are over, well or not."""
+        self._come_to(now_ms)
+        self.shares.end(user, unit, tasks, now_ms)
+        self._hold(user, unit, -tasks, host, now_ms)
+
+    def add_finished_tasks(self, user: str, unit: Vector, tasks: int, wait_ms: int) -> None:
+        """Count tasks that ended well, each after so long a wait."""
+        self.wait_ms.add(wait_ms, tasks)
+        self._waits_of(unit).add(wait_ms, tasks)
+        sums = self.users[user]
+        sums.tasks_finished += tasks
+        sums.wait_ms += wait_ms * tasks
+        self.tasks_finished += tasks
+
+    def add_finished_job(self, place: int, completion_ms: int) -> None:
+        """Count a job, by its place among all, whose tasks all ended well."""
+        self.completion_ms[place] = completion_ms
+        self.jobs_finished += 1
+        self.jobs_left -= 1
+
+    def arrived(self, job: Job, now_ms: int) -> None:
+        """See ``Watcher``."""
+        user = self.add_job(job, now_ms)
+        active = _Active(self._place_of[id(job)], user, job.stages(), arrived_ms=now_ms)
+        self._active[id(job)] = active
         self._open_next_stage(active, now_ms)
 
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - told to all watchers
-        """See ``watching.Watcher``."""
+        """See ``Watcher``."""
         refusal = self.refusals.setdefault(self._reason(bundle, why), Refusal(job.job_id))
         refusal.jobs += 1
         self.jobs_left -= 1
         refusal.tasks += job.tasks
 
     def started(self, batch: Batch) -> None:
-        """See ``watching.Watcher``."""
-        now_ms = batch.started_ms
-        self._come_to(now_ms)
-        unit, units = batch.bundle.unit, batch.units
+        """See ``Watcher``."""
         user = self._active[id(batch.job)].user
-        self.shares.start(user, unit, units, now_ms)
-        self._hold(user, batch, units, now_ms)
-        self.waiting.change(-units, now_ms)
-        self.tasks_started += units
+        self.start(user, batch.bundle.unit, batch.units, batch.host, batch.started_ms)
 
     def ended(self, batch: Batch, now_ms: int) -> None:
-        """See ``watching.Watcher``."""
-        self._come_to(now_ms)
+        """See ``Watcher``."""
         unit, units = batch.bundle.unit, batch.units
         active = self._active[id(batch.job)]
-        self.shares.end(active.user, unit, units, now_ms)
-        self._hold(active.user, batch, -units, now_ms)
-        wait_ms = batch.started_ms - batch.ready_ms
-        self.wait_ms.add(wait_ms, units)
-        self._waits_of(unit).add(wait_ms, units)
-        sums = self.users[active.user]
-        sums.tasks_finished += units
-        sums.wait_ms += wait_ms * units
-        self.tasks_finished += units
+        self.end(active.user, unit, units, batch.host, now_ms)
+        self.add_finished_tasks(active.user, unit, units, batch.started_ms - batch.ready_ms)
         active.left -= units
         if not active.left:
             self._open_next_stage(active, now_ms)
 
     def finished(self, job: Job, now_ms: int) -> None:
-        """See ``watching.Watcher``."""
+        """See ``Watcher``."""
         active = self._active.pop(id(job))
-        self.completion_ms[active.place] = now_ms - active.arrived_ms
-        self.jobs_finished += 1
-        self.jobs_left -= 1
+        self.add_finished_job(active.place, now_ms - active.arrived_ms)
 
     def is_stalled(self, since_ms: int) -> bool:
         """Whether nothing has happened since then though tasks wait, and nothing runs that could make room for them."""
@@ -223,18 +255,17 @@ class Metrics:
         active.stage += 1
         if active.stage < len(active.stages):
             active.left = sum(bundle.tasks for bundle in active.stages[active.stage])
-            self.shares.wait(active.user, active.left, now_ms)
-            self.waiting.change(active.left, now_ms)
+            self.hand_in(active.user, active.left, now_ms)
 
-    def _hold(self, user: str, batch: Batch, units: int, now_ms: int) -> None:
-        unit = batch.bundle.unit
+    def _hold(self, user: str, unit: Vector, tasks: int, host: str, now_ms: int) -> None:
         for place, held in self.held.items():
-            held.change(unit[place] * units, now_ms)
-        self.running.change(units, now_ms)
+            held.change(unit[place] * tasks, now_ms)
+        self.running.change(tasks, now_ms)
         if user not in self._tracked:
-            self.others.hold(unit, units, now_ms)
-        if self._crowding:
-            self.crowded_ms += self._crowding[batch.host].change(unit, units, now_ms, self.over)
+            self.others.hold(unit, tasks, now_ms)
+        # A host that joined a live run is none of those whose crowding is watched.
+        if (crowding := self._crowding.get(host)) is not None:
+            self.crowded_ms += crowding.change(unit, tasks, now_ms, self.over)
 
     def _reason(self, bundle: Bundle, why: str) -> str:
         """Why no host could hold a task, where that is so in words that many jobs share: ``why`` has the amounts of each."""

@@ -1,10 +1,12 @@
-"""Who held what share while wanting more: the definitions of ``reporting.shares``, added up as a run goes.
+"""Who held what share while wanting more, added up as a run goes.
 
-A user *holds* a task's demand while it runs, is *present* while he has tasks that are not over, and *contends* while one
-of them has not started. Fairness at an instant is asked where at least two contend. See ``reporting.shares`` for why.
+A user *holds* a task's demand while it runs, is *present* while a task of his is handed in and not over, and *contends*
+while one is handed in and not started: only then does he want more than he has, and only among such users is an unequal
+share a question of fairness. Fairness at an instant is asked where at least two contend. In a live run the few
+milliseconds of a launch count as waiting too, so a report says how long contention was in all.
 
 Weights, where a workload has them, divide: an entitlement is a user's weight over the weights of those present, and Jain's
-index is of dominant shares over weights. With equal weights these are the definitions there.
+index is of dominant shares over weights.
 
 A change costs O(1), but for users who come and go: then the entitlement of each who contends changes.
 """
@@ -12,9 +14,10 @@ A change costs O(1), but for users who come and go: then the entitlement of each
 from collections.abc import Mapping
 from typing import Final
 
-from fairlead_lab.metrics.shares import SHARE_TOLERANCE
 from fairlead_proto.resources import Vector
 
+SHARE_TOLERANCE: Final = 1e-9
+"""Below an entitlement by less than this is rounding of the division, not a smaller share."""
 _ONE_SHARE: Final = 1 << 60
 """Shares are added up as whole numbers of 2^-60, so that what was added and taken away again leaves exactly nothing."""
 
@@ -147,6 +150,17 @@ class SharesSoFar:
         else:
             del self._contending[user]
 
+    def give_up(self, user: str, tasks: int, now_ms: int) -> None:
+        """So many of the waiting tasks of a user will never start."""
+        self.advance(now_ms)
+        standing = self.users[user]
+        standing.settle_contention(self.contended_ms, self._present_weight)
+        standing.waiting -= tasks
+        if not standing.waiting:
+            self._count(standing.counted, -1)
+            del self._contending[user]
+            self._leave_if_done(standing, now_ms)
+
     def end(self, user: str, unit: Vector, tasks: int, now_ms: int) -> None:
         """So many of the running tasks of a user are over."""
         self.advance(now_ms)
@@ -158,10 +172,7 @@ class SharesSoFar:
         standing.running -= tasks
         if standing.waiting:
             self._count(standing.counted, 1)
-        elif not standing.running:
-            self._settle_contenders()
-            self._present_weight -= standing.weight
-            standing.present_ms += now_ms - standing.present_from_ms
+        self._leave_if_done(standing, now_ms)
 
     def advance(self, now_ms: int) -> None:
         """Let time pass in which nothing changed."""
@@ -182,7 +193,11 @@ class SharesSoFar:
                 standing.present_from_ms = now_ms
 
     def _jain(self) -> float:
-        """Jain's index, see ``reporting.shares``; where all shares are zero they are equal, so 1."""
+        """Jain's index of the contending users' dominant shares; where all are zero they are equal, so 1.
+
+        J = (sum s_i)^2 / (n sum s_i^2): 1 if all are equal, 1/n if one has all. R. Jain, D. Chiu, W. Hawe, "A
+        Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared Computer Systems", 1984.
+        """
         if not self._sum_of_squares:
             return 1.0
         return self._sum * self._sum / (len(self._contending) * self._sum_of_squares)
@@ -190,6 +205,12 @@ class SharesSoFar:
     def _count(self, counted: int, sign: int) -> None:
         self._sum += sign * counted
         self._sum_of_squares += sign * counted * counted
+
+    def _leave_if_done(self, standing: Standing, now_ms: int) -> None:
+        if not standing.is_present:
+            self._settle_contenders()
+            self._present_weight -= standing.weight
+            standing.present_ms += now_ms - standing.present_from_ms
 
     def _settle_contenders(self) -> None:
         for standing in self._contending.values():

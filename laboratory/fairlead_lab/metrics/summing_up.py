@@ -17,7 +17,7 @@ from fairlead_lab.metrics.result import (
     UserReport,
 )
 from fairlead_lab.metrics.running import Metrics
-from fairlead_lab.metrics.yardstick import Yardstick
+from fairlead_lab.metrics.shares_so_far import Standing
 from fairlead_proto.resources import STANDARD_NAMES
 from fairlead_sim.workload import Job
 
@@ -27,7 +27,8 @@ def sum_up(
     *,
     policy: str,
     seed: int,
-    yardstick: Yardstick,
+    alone_ms: Sequence[int],
+    job_size_ends: Sequence[int],
     decisions: int,
     is_complete: bool,
     took_s: float,
@@ -38,7 +39,8 @@ def sum_up(
         metrics: Of the whole run.
         policy: Under which it ran.
         seed: Of its chances.
-        yardstick: Of the same jobs.
+        alone_ms: Completion of each job on an own static slice of the cluster, see ``alone``.
+        job_size_ends: Upper ends, in tasks, of the classes of job size; the last is that of the largest job.
         decisions: Units granted.
         is_complete: Whether it ran to its own end.
         took_s: Of real time.
@@ -47,7 +49,7 @@ def sum_up(
     metrics.shares.settle(end_ms)
     slowdowns = _slowdowns(metrics)
     bounded = _bounded_slowdowns(metrics)
-    users = _users(metrics, slowdowns, yardstick.alone_ms)
+    users = _users(metrics, slowdowns, alone_ms)
     below_ms = sum(standing.below_ms for standing in metrics.shares.users.values())
     return PolicyResult(
         policy=policy,
@@ -73,7 +75,7 @@ def sum_up(
         clear_violations=[user.user for user in users if user.is_clearly_worse_than_alone],
         below_fraction=_part(below_ms, sum(user.contending_ms for user in users)),
         waits_by_size=_waits_by_size(metrics),
-        jobs_by_size=_jobs_by_size(metrics, slowdowns, yardstick.survey.job_size_ends),
+        jobs_by_size=_jobs_by_size(metrics, slowdowns, job_size_ends),
         decisions=decisions,
         events=metrics.tasks_started + metrics.tasks_finished,
         took_s=took_s,
@@ -177,7 +179,9 @@ def _user(
     jobs = metrics.subject.jobs
     done = [place for place in places if metrics.completion_ms[place] != UNFINISHED]
     alone = [alone_ms[place] for place in done]
-    standing, sums = metrics.shares.users[user], metrics.users[user]
+    # Of a live run cut short, a user may have handed in nothing.
+    standing = metrics.shares.users.get(user) or Standing(1.0, metrics.capacity)
+    sums = metrics.users[user]
     return UserReport(
         user=user,
         jobs=len(places),

@@ -52,8 +52,8 @@ def survey(jobs: Sequence[Job], nodes: Sequence[Node], user_of: Callable[[Job], 
     return Survey(
         capacity=capacity,
         feasible=feasible,
-        size_ends=_quartiles(sizes, largest_amounts(totals)),
-        job_size_ends=_job_size_ends(max((jobs[place].tasks for place in feasible), default=1)),
+        size_ends=quartiles(sizes, largest_amounts(totals)),
+        job_size_ends=job_size_ends(max((jobs[place].tasks for place in feasible), default=1)),
         gangs=sum(any(bundle.is_gang for bundle in jobs[place].bundles) for place in feasible),
         users=tuple(sorted(work, key=lambda user: (-work[user], user))),
     )
@@ -83,7 +83,7 @@ def _feasible(jobs: Sequence[Job], nodes: Sequence[Node]) -> tuple[int, ...]:
     )
 
 
-def _quartiles(tasks_of: dict[Vector, int], largest: Vector) -> tuple[float, ...]:
+def quartiles(tasks_of: dict[Vector, int], largest: Vector) -> tuple[float, ...]:
     """Sizes at which a quarter, a half, ... of the tasks are at most so large, by nearest rank."""
     sizes: dict[float, int] = {}
     for unit, tasks in tasks_of.items():
@@ -104,7 +104,7 @@ def _rank(count: int, quarter: int) -> int:
     return max(1, -(-count * quarter // QUARTILES))
 
 
-def _job_size_ends(most: int) -> tuple[int, ...]:
+def job_size_ends(most: int) -> tuple[int, ...]:
     """The paper's classes, or, where they would put all jobs into one, powers of two."""
     if most <= _JOB_SIZE_STEP:
         return (*(2**power for power in range((most - 1).bit_length())), most)

@@ -17,9 +17,10 @@ from typing import Any, Final
 from rich.console import Console
 
 from fairlead_lab.metrics.records import RunRecord
-from fairlead_lab.metrics.report import FairnessReport, build_report
+from fairlead_lab.metrics.report import ReplayReport, build_report
 from fairlead_lab.metrics.report_files import write_run
 from fairlead_lab.metrics.report_table import print_reports
+from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.replay.cluster_watch import AgentView, ClusterWatch
 from fairlead_lab.replay.replay_run import run_policy
 from fairlead_lab.workloads.nodes import read_nodes
@@ -73,12 +74,17 @@ class ReplayOutcome:
     agents: list[Vector]
     reference: Vector
     rows_without_duration: int
-    reports: list[FairnessReport]
+    reports: list[ReplayReport]
+
+    @property
+    def results(self) -> list[PolicyResult]:
+        """What a run came to, by the measures that simulations have too."""
+        return [report.result for report in self.reports]
 
     @property
     def is_whole(self) -> bool:
         """Whether every run came to its end with every job finished."""
-        return all(report.is_complete and report.jobs_finished == report.jobs for report in self.reports)
+        return all(result.is_complete and result.jobs_finished == result.jobs for result in self.results)
 
 
 def run_replay(settings: ReplaySettings, *, as_json: bool = False) -> int:

@@ -145,7 +145,6 @@ def _job_record(log: _JobLog, start_unix_ms: int) -> JobRecord:
         user=job.user,
         planned_ms=job.arrival_ms,
         submitted_ms=job.arrival_ms if log.submitted_ms is None else log.submitted_ms,
-        ideal_ms=job.ideal_ms,
         tasks=tuple(
             _task_record(task, submitted_ms, outcome, start_unix_ms)
             for (task, submitted_ms), outcome in zip(handed_in, log.outcomes + unseen, strict=True)

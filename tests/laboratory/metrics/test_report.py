@@ -1,14 +1,15 @@
 import json
+from collections.abc import Mapping, Sequence
 
 import pytest
 from rich.console import Console
 
 from fairlead_lab.metrics.distribution import percentile, spread
-from fairlead_lab.metrics.records import ClusterSample, RunRecord
-from fairlead_lab.metrics.report import build_report, waits_by_size
+from fairlead_lab.metrics.records import ClusterSample, JobRecord, RunRecord, TaskRecord
+from fairlead_lab.metrics.report import build_report
 from fairlead_lab.metrics.report_table import percent, print_reports, seconds
-from fairlead_lab.metrics.shares import jain_index, sweep_shares
-from fairlead_lab.metrics.static_split import mean_completion_alone_ms
+from fairlead_lab.metrics.result import PolicyResult, UserReport
+from fairlead_proto.resources import Vector
 from tests.laboratory.workloads.workload_builders import GIB, a_job_record, a_run, a_task_record
 
 AGENTS = {"a0": (4000, 8 * GIB, 0, 0)}
@@ -30,25 +31,23 @@ def test_spread_of_nothing_is_zero() -> None:
     assert spread([3, 1, 2]).mean == 2
 
 
-def test_jains_index_is_one_for_equals_and_one_nth_for_a_monopoly() -> None:
-    assert jain_index([0.3, 0.3, 0.3]) == pytest.approx(1)
-    assert jain_index([0.9, 0, 0]) == pytest.approx(1 / 3)
-    assert jain_index([1, 2, 3]) == pytest.approx(36 / (3 * 14))
-    assert jain_index([0, 0]) == 1
+def measured(tasks: Sequence[TaskRecord], agents: Mapping[str, Vector] = AGENTS) -> PolicyResult:
+    """What a run of these tasks came to, each a job of its own."""
+    return build_report(a_run(*map(a_job_record, tasks), agents=agents)).result
+
+
+def users_of(result: PolicyResult) -> dict[str, UserReport]:
+    return {user.user: user for user in result.users}
 
 
 def test_shares_are_integrated_over_the_time_a_user_is_present() -> None:
     # ann holds half of the CPU from 1 to 3 s and waits for one second before; her share while present is 1/3.
-    tasks = [a_task_record(unit=CPU_HALF, submitted_ms=0, started_ms=1000, finished_ms=3000)]
+    result = measured([a_task_record(unit=CPU_HALF, submitted_ms=0, started_ms=1000, finished_ms=3000)])
 
-    summary = sweep_shares(tasks, AGENTS)
-
-    assert summary.users["ann"].present_ms == 3000
-    assert summary.users["ann"].share_ms == pytest.approx(0.5 * 2000)
-    assert summary.users["ann"].mean_share == pytest.approx(1 / 3)
-    assert summary.held[0] == 2000 * 2000
-    assert summary.contended_ms == 0
-    assert summary.jain is None
+    assert users_of(result)["ann"].mean_share == pytest.approx(1 / 3)
+    assert result.resources["cpus"].held == pytest.approx(1 / 2 * 2 / 3)
+    assert result.contended_ms == 0
+    assert result.jain is None
 
 
 def test_fairness_counts_only_while_two_users_want_more() -> None:
@@ -62,13 +61,33 @@ def test_fairness_counts_only_while_two_users_want_more() -> None:
         a_task_record("b2", user="bob", unit=small, started_ms=4000, finished_ms=5000),
     ]
 
-    summary = sweep_shares(tasks, AGENTS)
+    result = measured(tasks)
 
-    assert summary.contended_ms == 2000
-    assert summary.jain == pytest.approx((5 / 8) ** 2 / (2 * (1 / 4 + 1 / 64)))
-    assert summary.users["bob"].contending_ms == 2000
-    assert summary.users["bob"].below_ms == 2000
-    assert summary.users["ann"].below_ms == 0
+    assert result.contended_ms == 2000
+    assert result.jain == pytest.approx((5 / 8) ** 2 / (2 * (1 / 4 + 1 / 64)))
+    assert (users_of(result)["bob"].contending_ms, users_of(result)["bob"].below_fraction) == (2000, 1)
+    assert users_of(result)["ann"].below_fraction == 0
+
+
+@pytest.mark.parametrize(
+    ("held", "index"),
+    [((2, 2, 2), 1), ((6, 0, 0), 1 / 3), ((1, 2, 3), 36 / (3 * 14)), ((0, 0), 1)],
+)
+def test_jains_index_is_one_for_equals_and_one_nth_for_a_monopoly(
+    held: tuple[int, ...], index: float
+) -> None:
+    tasks = [
+        a_task_record(f"{user}-{number}", user=user, unit=(500, 0, 0, 0))
+        for user, count in zip("abc", held, strict=False)
+        for number in range(count)
+    ]
+    tasks += [
+        a_task_record(user=user, started_ms=None, finished_ms=None, state="PENDING")
+        for user, _ in zip("abc", held, strict=False)
+    ]
+    tasks.append(a_task_record(user="later", submitted_ms=1000, started_ms=1000, finished_ms=1000))
+
+    assert measured(tasks).jain == pytest.approx(index)
 
 
 def test_task_that_never_started_waits_to_the_end() -> None:
@@ -78,21 +97,46 @@ def test_task_that_never_started_waits_to_the_end() -> None:
         a_task_record("b1", user="bob", started_ms=None, finished_ms=None, state="PENDING", agent_id=""),
     ]
 
-    summary = sweep_shares(tasks, AGENTS)
+    result = measured(tasks)
 
-    assert summary.contended_ms == 3000
-    assert summary.users["bob"].share_ms == 0
+    assert result.contended_ms == 3000
+    assert users_of(result)["bob"].mean_share == 0
+
+
+def test_job_that_was_due_after_the_end_adds_no_contention() -> None:
+    """A run cut short has jobs that were never handed in; who still waited did so until the end and no longer."""
+    waiting = [
+        a_job_record(a_task_record(user=user, started_ms=None, finished_ms=None, state="PENDING"))
+        for user in ("ann", "bob")
+    ]
+    ended = a_job_record(a_task_record("e", user="eve", finished_ms=3000))
+    never = JobRecord(job_id="n", user="dan", planned_ms=9000, submitted_ms=9000, tasks=(), withheld=4)
+
+    report = build_report(a_run(*waiting, ended, never))
+
+    assert report.result.contended_ms == 3000
+    assert (report.result.jobs, report.result.tasks, report.tasks_unended) == (4, 7, 6)
+    assert users_of(report.result)["dan"].tasks == 4
+
+
+def test_stage_handed_in_after_the_last_end_does_not_lengthen_the_run() -> None:
+    staged = a_job_record(
+        a_task_record("s0"),
+        a_task_record("s1", stage=1, submitted_ms=1500, started_ms=None, finished_ms=None, state="PENDING"),
+    )
+
+    assert build_report(a_run(staged)).result.makespan_ms == 1000
 
 
 def test_what_slots_promise_twice_is_counted_as_over() -> None:
     # Three tasks of 2 cores each on an agent of 4 for one second: 2 core-seconds too many.
     tasks = [a_task_record(f"t{number}", unit=CPU_HALF) for number in range(3)]
 
-    summary = sweep_shares(tasks, AGENTS)
+    result = measured(tasks)
 
-    assert summary.over[0] == 2000 * 1000
-    assert summary.over[1] == 0
-    assert (summary.crowded_ms, summary.run_ms) == (3000, 3000)
+    assert result.resources["cpus"].over == 2 / 4
+    assert result.resources["mem"].over == 0
+    assert result.crowded_fraction == 1
 
 
 def test_only_the_time_on_a_crowded_agent_counts_as_crowded() -> None:
@@ -105,16 +149,29 @@ def test_only_the_time_on_a_crowded_agent_counts_as_crowded() -> None:
         a_task_record("t3", unit=CPU_HALF, agent_id="a1"),
     ]
 
-    summary = sweep_shares(tasks, agents)
-
-    assert (summary.crowded_ms, summary.run_ms) == (3 * 500, 3 * 1000 + 500)
+    assert measured(tasks, agents).crowded_fraction == pytest.approx(3 * 500 / (3 * 1000 + 500))
 
 
 def test_tasks_on_two_agents_are_not_over_because_their_sum_is() -> None:
     agents = {"a0": (4000, 8 * GIB, 0, 0), "a1": (4000, 8 * GIB, 0, 0)}
     tasks = [a_task_record("t0", unit=(4000, GIB, 0, 0)), a_task_record("t1", unit=CPU_HALF, agent_id="a1")]
 
-    assert sweep_shares(tasks, agents).over == [0, 0, 0, 0]
+    assert measured(tasks, agents).resources["cpus"].over == 0
+
+
+def test_agent_that_joined_during_the_run_counts_in_shares_and_never_as_over() -> None:
+    result = measured([a_task_record(unit=(9000, GIB, 0, 0), agent_id="later")])
+
+    assert users_of(result)["ann"].mean_share == 9 / 4
+    assert result.crowded_fraction == 0
+
+
+def alone_ms(*jobs: JobRecord, slices: int) -> float | None:
+    """Mean completion of ann's jobs on her slice, one of so many."""
+    others = [
+        a_job_record(a_task_record(user=f"other-{number}", unit=(1, 1, 0, 0))) for number in range(slices - 1)
+    ]
+    return users_of(build_report(a_run(*jobs, *others)).result)["ann"].alone_completion_ms
 
 
 def test_slice_of_one_nth_runs_a_users_jobs_by_hand() -> None:
@@ -126,9 +183,9 @@ def test_slice_of_one_nth_runs_a_users_jobs_by_hand() -> None:
         ),
     ]
 
-    assert mean_completion_alone_ms(jobs, AGENTS["a0"], 2) == (1000 + 1500) / 2
-    assert mean_completion_alone_ms(jobs, AGENTS["a0"], 1) == 1000
-    assert mean_completion_alone_ms(jobs, AGENTS["a0"], 3) is None
+    assert alone_ms(*jobs, slices=2) == (1000 + 1500) / 2
+    assert alone_ms(*jobs, slices=1) == 1000
+    assert alone_ms(*jobs, slices=3) is None
 
 
 def test_slice_lets_a_small_task_pass_a_large_one_and_keeps_stages_apart() -> None:
@@ -140,7 +197,7 @@ def test_slice_lets_a_small_task_pass_a_large_one_and_keeps_stages_apart() -> No
     )
     first = a_job_record(a_task_record("f", job_id="f", unit=CPU_HALF, duration_ms=1000))
 
-    assert mean_completion_alone_ms([first, staged], AGENTS["a0"], 2) == (1000 + 2900) / 2
+    assert alone_ms(first, staged, slices=2) == (1000 + 2900) / 2
 
 
 def test_report_of_a_small_run_has_the_numbers_done_by_hand() -> None:
@@ -158,27 +215,36 @@ def test_report_of_a_small_run_has_the_numbers_done_by_hand() -> None:
 
     report = build_report(a_run(ann, bob, decisions=6))
 
-    assert (report.jobs, report.jobs_finished, report.tasks, report.tasks_finished) == (2, 2, 3, 3)
+    assert (
+        report.result.jobs,
+        report.result.jobs_finished,
+        report.result.tasks,
+        report.result.tasks_finished,
+    ) == (2, 2, 3, 3)
     assert (report.tasks_failed, report.tasks_lost, report.tasks_unended, report.retries) == (0, 0, 0, 1)
-    assert report.makespan_ms == 3000
-    assert (report.completion_ms.mean, report.completion_ms.p50, report.completion_ms.p95) == (
+    assert report.result.makespan_ms == 3000
+    assert (
+        report.result.completion_ms.mean,
+        report.result.completion_ms.p50,
+        report.result.completion_ms.p95,
+    ) == (
         2500,
         2000,
         3000,
     )
-    assert report.slowdown.mean == pytest.approx((3000 / 1990 + 1) / 2)
-    assert report.wait_ms.most == 1000
+    assert report.result.slowdown.mean == pytest.approx((3000 / 1990 + 1) / 2)
+    assert report.result.wait_ms.most == 1000
     assert (report.launch_overhead_ms.most, report.launch_overhead_ms.p50) == (10, 10)
     assert (report.lag_ms.p50, report.lag_ms.most) == (0, 20)
     # Core-seconds: 2 x 3 + 1 x 2 of 4 x 3. GiB-seconds: 1 x 3 + 4 x 2 of 8 x 3.
-    assert report.resources["cpus"].held == pytest.approx(8 / 12)
-    assert report.resources["mem"].held == pytest.approx(11 / 24)
+    assert report.result.resources["cpus"].held == pytest.approx(8 / 12)
+    assert report.result.resources["mem"].held == pytest.approx(11 / 24)
     # Until bob's arrival at 0.5 s only ann's 2 of 4 cores are held.
-    assert report.resources["cpus"].held_until_last_arrival == pytest.approx(0.5)
-    assert report.resources["cpus"].over == 0
-    assert report.resources["cpus"].allocated is None
-    assert set(report.resources) == {"cpus", "mem"}
-    assert (report.decisions, report.decisions_per_s) == (6, 2)
+    assert report.result.resources["cpus"].held_until_last_arrival == pytest.approx(0.5)
+    assert report.result.resources["cpus"].over == 0
+    assert report.result.resources["cpus"].allocated is None
+    assert set(report.result.resources) == {"cpus", "mem"}
+    assert (report.result.decisions, report.decisions_per_s) == (6, 2)
 
 
 def test_user_worse_off_than_on_his_slice_is_a_violation() -> None:
@@ -190,8 +256,8 @@ def test_user_worse_off_than_on_his_slice_is_a_violation() -> None:
 
     report = build_report(a_run(ann, bob))
 
-    assert report.violations == report.clear_violations == ["bob"]
-    assert {user.user: user.alone_completion_ms for user in report.users} == {"ann": None, "bob": 1000}
+    assert report.result.violations == report.result.clear_violations == ["bob"]
+    assert {user.user: user.alone_completion_ms for user in report.result.users} == {"ann": None, "bob": 1000}
 
 
 def test_user_who_is_worse_off_by_a_launch_is_no_clear_violation() -> None:
@@ -205,8 +271,8 @@ def test_user_who_is_worse_off_by_a_launch_is_no_clear_violation() -> None:
 
     report = build_report(a_run(ann, bob))
 
-    assert report.violations == ["bob"]
-    assert report.clear_violations == []
+    assert report.result.violations == ["bob"]
+    assert report.result.clear_violations == []
 
 
 def test_what_did_not_finish_is_counted_and_kept_out_of_the_means() -> None:
@@ -221,15 +287,15 @@ def test_what_did_not_finish_is_counted_and_kept_out_of_the_means() -> None:
 
     report = build_report(a_run(good, failed, lost, cut))
 
-    assert (report.jobs, report.jobs_finished) == (4, 1)
-    assert (report.tasks_finished, report.tasks_failed, report.tasks_lost, report.tasks_unended) == (
+    assert (report.result.jobs, report.result.jobs_finished) == (4, 1)
+    assert (report.result.tasks_finished, report.tasks_failed, report.tasks_lost, report.tasks_unended) == (
         1,
         2,
         1,
         1,
     )
     assert report.retries == 3
-    assert report.completion_ms.mean == 1000
+    assert report.result.completion_ms.mean == 1000
 
 
 def test_waits_are_grouped_by_size_with_equal_sizes_together() -> None:
@@ -239,7 +305,7 @@ def test_waits_are_grouped_by_size_with_equal_sizes_together() -> None:
         for n, size in enumerate(sizes)
     ]
 
-    classes = waits_by_size(tasks, AGENTS["a0"])
+    classes = measured(tasks).waits_by_size
 
     assert [(entry.largest_size, entry.wait.count, entry.wait.mean) for entry in classes] == [
         (0.1, 3, 400),
@@ -257,7 +323,7 @@ def test_masters_samples_give_allocated_and_used() -> None:
     )
     run = RunRecord(policy="drf", agents=AGENTS, jobs=(a_job_record(a_task_record()),), samples=samples)
 
-    use = build_report(run).resources["cpus"]
+    use = build_report(run).result.resources["cpus"]
 
     assert use.allocated == pytest.approx(0.75)
     assert use.used == pytest.approx(0.025)
@@ -266,7 +332,7 @@ def test_masters_samples_give_allocated_and_used() -> None:
 def test_empty_run_has_a_report() -> None:
     report = build_report(RunRecord(policy="drf", agents=AGENTS, jobs=(), is_complete=False))
 
-    assert (report.jobs, report.makespan_ms, report.users) == (0, 0, [])
+    assert (report.result.jobs, report.result.makespan_ms, report.result.users) == (0, 0, [])
 
 
 def test_report_is_json_and_tables_show_runs_side_by_side() -> None:

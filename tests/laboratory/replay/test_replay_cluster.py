@@ -40,7 +40,7 @@ async def test_sample_runs_to_its_end_under_two_policies_on_a_cluster_of_its_own
 
     outcome = await replay(settings, console)
 
-    drf, slots = outcome.reports
+    drf, slots = outcome.results
     assert outcome.is_whole
     assert drf.policy == "drf"
     assert re.fullmatch(r"slots:\d+", slots.policy)
@@ -85,6 +85,6 @@ async def test_run_over_its_limit_is_cut_short_and_leaves_nothing_running() -> N
             assert (await watch.counters()).tasks_active == 0
 
     (report,) = outcome.reports
-    assert not report.is_complete
+    assert not report.result.is_complete
     assert not outcome.is_whole
-    assert report.tasks_unended == report.tasks
+    assert report.tasks_unended == report.result.tasks

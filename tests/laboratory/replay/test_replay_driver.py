@@ -82,7 +82,7 @@ async def test_stage_begins_when_every_task_of_the_earlier_one_is_over() -> None
     (job,) = driver.job_records()
     assert [at_ms for at_ms, _, _ in runner.calls] == [0, 300]
     assert [task.submitted_ms for task in job.tasks] == [0, 0, 0, 300]
-    assert job.finished_ms - job.submitted_ms == job.ideal_ms == 1300
+    assert job.finished_ms - job.submitted_ms == plan.jobs[0].ideal_ms == 1300
 
 
 async def test_later_stages_are_withheld_after_a_task_that_did_not_finish() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from fairlead_lab.metrics.records import JobRecord, RunRecord, TaskRecord
-from fairlead_lab.metrics.summing_up import ideal_ms
 from fairlead_proto.resources import Vector
 from fairlead_sim.observer import Batch
 from fairlead_sim.workload import Bundle, Job
@@ -56,7 +55,6 @@ class Recorder:
                 user=job.user,
                 planned_ms=at_ms,
                 submitted_ms=at_ms,
-                ideal_ms=ideal_ms(job),
                 tasks=tuple(
                     task for bundle in job.bundles for task in self._tasks.get((id(job), id(bundle)), ())
                 ),

@@ -1,4 +1,4 @@
-"""The numbers that are added up as a run goes are those computed from a record of each of its tasks."""
+"""A simulation's sums are those of a record of each of its tasks, fed as a replay's records are."""
 
 from collections.abc import Sequence
 from random import Random
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_lab.metrics.report import FairnessReport, build_report
+from fairlead_lab.metrics.report import build_report
 from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.study.run import SimulationOptions, run_policy
 from fairlead_master.allocation import placement
@@ -63,7 +63,7 @@ def workloads(draw: st.DrawFn) -> list[Job]:
     return [*jobs, Job(job_id="last", user="ann", submit_ms=at_ms, bundles=(small,))]
 
 
-def recorded(jobs: Sequence[Job], policy: str) -> FairnessReport:
+def recorded(jobs: Sequence[Job], policy: str) -> PolicyResult:
     recorder = Recorder()
     rule = placement.seeded("align", names.slots_per_agent(policy), 1)
     pool = Pool(
@@ -75,14 +75,14 @@ def recorded(jobs: Sequence[Job], policy: str) -> FairnessReport:
     pool.feed(jobs, origin_ms=jobs[0].submit_ms)
     pool.run()
     decisions = pool.allocator.counters.decisions
-    return build_report(recorder.record(policy, {node.name: node.total for node in NODES}, decisions))
+    return build_report(recorder.record(policy, {node.name: node.total for node in NODES}, decisions)).result
 
 
 def close(value: float | None) -> object:
     return None if value is None else pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
-def assert_same(result: PolicyResult, report: FairnessReport) -> None:
+def assert_same(result: PolicyResult, report: PolicyResult) -> None:
     assert (result.jobs, result.jobs_finished) == (report.jobs, report.jobs_finished)
     assert (result.tasks, result.tasks_finished) == (report.tasks, report.tasks_finished)
     assert result.makespan_ms == report.makespan_ms

@@ -63,14 +63,13 @@ def a_task_record(
     )
 
 
-def a_job_record(*tasks: TaskRecord, planned_ms: int | None = None, ideal_ms: int | None = None) -> JobRecord:
+def a_job_record(*tasks: TaskRecord, planned_ms: int | None = None) -> JobRecord:
     submitted_ms = min(task.submitted_ms for task in tasks)
     return JobRecord(
         job_id=tasks[0].job_id,
         user=tasks[0].user,
         planned_ms=submitted_ms if planned_ms is None else planned_ms,
         submitted_ms=submitted_ms,
-        ideal_ms=max(task.duration_ms for task in tasks) if ideal_ms is None else ideal_ms,
         tasks=tasks,
     )
 
