@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fairlead_lab.metrics.alone import completions_alone_ms
+from fairlead_lab.metrics.static_slice import completions_alone_ms
 from fairlead_lab.metrics.survey import Survey, survey, why_refused
 from fairlead_sim.node import Node
 from fairlead_sim.workload import Job, WorkloadError
@@ -15,7 +15,7 @@ class Yardstick:
 
     survey: Survey
     alone_ms: Sequence[int]
-    """Completion of each job on an own static slice of the cluster, see ``alone``."""
+    """Completion of each job on an own static slice of the cluster, see ``static_slice``."""
 
 
 def measure(

@@ -7,8 +7,8 @@ from random import Random
 from typing import Final
 
 from fairlead_lab.metrics.result import PolicyResult
-from fairlead_lab.metrics.running import Metrics, Subject
-from fairlead_lab.metrics.summing_up import sum_up
+from fairlead_lab.metrics.summary import sum_up
+from fairlead_lab.metrics.sums import Metrics, Subject
 from fairlead_lab.metrics.yardstick import Yardstick, measure
 from fairlead_master.allocation import placement
 from fairlead_master.allocation.allocator import Allocator

@@ -16,8 +16,8 @@ from fairlead_lab.metrics.result import (
     SizeClass,
     UserReport,
 )
-from fairlead_lab.metrics.running import Metrics
-from fairlead_lab.metrics.shares_so_far import Standing
+from fairlead_lab.metrics.shares import Standing
+from fairlead_lab.metrics.sums import Metrics
 from fairlead_proto.resources import STANDARD_NAMES
 from fairlead_sim.workload import Job
 
@@ -39,7 +39,7 @@ def sum_up(
         metrics: Of the whole run.
         policy: Under which it ran.
         seed: Of its chances.
-        alone_ms: Completion of each job on an own static slice of the cluster, see ``alone``.
+        alone_ms: Completion of each job on an own static slice of the cluster, see ``static_slice``.
         job_size_ends: Upper ends, in tasks, of the classes of job size; the last is that of the largest job.
         decisions: Units granted.
         is_complete: Whether it ran to its own end.

@@ -1,7 +1,7 @@
 """Sums of a run, added up as it goes; no record of any task is kept, so memory grows with jobs and users only.
 
 There is one engine of measures. A simulation tells it of jobs and batches (``Metrics`` is a ``Watcher``); the report of a
-replay feeds it the tasks of its records, which may start late, fail or never start. ``summing_up`` makes the result.
+replay feeds it the tasks of its records, which may start late, fail or never start. ``summary`` makes the result.
 """
 
 from array import array
@@ -14,7 +14,7 @@ from fairlead_lab.metrics.crowding import Crowding
 from fairlead_lab.metrics.distribution import VALUES_MAX, Distribution
 from fairlead_lab.metrics.integral import Integral
 from fairlead_lab.metrics.result import UNFINISHED
-from fairlead_lab.metrics.shares_so_far import Holding, SharesSoFar
+from fairlead_lab.metrics.shares import Holding, SharesSoFar
 from fairlead_lab.metrics.timeline import Timeline
 from fairlead_lab.workloads.plan import dominant_fraction
 from fairlead_lab.workloads.scaling import largest_amounts
