@@ -39,18 +39,16 @@ def sum_up(
         metrics: Of the whole run.
         policy: Under which it ran.
         seed: Of its chances.
-        alone_ms: Completion of each job on an own static slice of the cluster, see ``static_slice``.
-        job_size_ends: Upper ends, in tasks, of the classes of job size; the last is that of the largest job.
+        alone_ms: Completion of each job on an own static slice, see ``static_slice``.
+        job_size_ends: Upper ends, in tasks, of the classes of job size.
         decisions: Units granted.
         is_complete: Whether it ran to its own end.
         took_s: Of real time.
     """
     end_ms = metrics.last_change_ms
     metrics.shares.settle(end_ms)
-    slowdowns = _slowdowns(metrics)
-    bounded = _bounded_slowdowns(metrics)
+    slowdowns, bounded = _slowdowns(metrics), _bounded_slowdowns(metrics)
     users = _users(metrics, slowdowns, alone_ms)
-    below_ms = sum(standing.below_ms for standing in metrics.shares.users.values())
     return PolicyResult(
         policy=policy,
         seed=seed,
@@ -73,7 +71,7 @@ def sum_up(
         contended_ms=metrics.shares.contended_ms,
         violations=[user.user for user in users if user.is_worse_than_alone],
         clear_violations=[user.user for user in users if user.is_clearly_worse_than_alone],
-        below_fraction=_part(below_ms, sum(user.contending_ms for user in users)),
+        below_fraction=_below_fraction(metrics),
         waits_by_size=_waits_by_size(metrics),
         jobs_by_size=_jobs_by_size(metrics, slowdowns, job_size_ends),
         decisions=decisions,
@@ -110,6 +108,14 @@ def _bounded_slowdowns(metrics: Metrics) -> "array[float]":
             UNFINISHED if took_ms == UNFINISHED else max(SHORT_MS, took_ms) / max(SHORT_MS, ideal_ms(job))
             for job, took_ms in zip(metrics.subject.jobs, metrics.completion_ms, strict=True)
         ],
+    )
+
+
+def _below_fraction(metrics: Metrics) -> float | None:
+    standings = metrics.shares.users.values()
+    return _part(
+        sum(standing.below_ms for standing in standings),
+        sum(standing.contending_ms for standing in standings),
     )
 
 
