@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fairlead_agent.executor.agent_link import AgentLink, complain
+from fairlead_agent.executor.command_queue import CommandQueue
 from fairlead_agent.executor.isolation import Isolation, IsolationError
 from fairlead_agent.executor.journal import Journal, Recorded
 from fairlead_agent.executor.launch import Launcher, LaunchFailed
@@ -27,12 +28,12 @@ from fairlead_agent.executor.processes import stat_of
 from fairlead_agent.executor.protocol import (
     EXIT_LOCKED,
     PROTOCOL_VERSION,
-    Command,
     Event,
     Exited,
     Forget,
     Hello,
     KillAll,
+    Measurement,
     MeasureUsage,
     Shutdown,
     Signal,
@@ -50,8 +51,11 @@ EXIT_FAILED: Final = 1
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
-_COMMANDS_PER_TURN: Final = 32
-"""A start takes about 200 µs: this many delay the output and the ends of other tasks by some 6 ms."""
+_TASKS_PER_TURN: Final = 32
+"""To measure one takes a millisecond, and so may letting a killed one end: so many delay the others' ends by some 30 ms."""
+
+_STARTS_MS: Final = 50
+"""In one turn, on a host so short of CPU that one start takes this long. Nobody could be killed meanwhile."""
 
 _REPEAT_INTERVAL_MS: Final = 20
 """Until what is being killed is looked at again. Mostly SIGCHLD comes earlier."""
@@ -84,11 +88,12 @@ class Server:
         """Over and reported; their groups are still held by the kernel."""
         self._arrivals: list[socket.socket] = []
         """Agents that have connected and not been greeted."""
-        self._commands: deque[Command] = deque()
-        self._waiting: set[TaskKey] = set()
-        """Tasks of the starts among them."""
-        self._unwanted: set[TaskKey] = set()
-        """Those of these tasks that are to be ended: they are not started."""
+        self._commands = CommandQueue(self._tasks)
+        self._measuring: deque[TaskKey] = deque()
+        """Tasks yet to be measured for the event that was asked for."""
+        self._measured: list[tuple[TaskKey, Measurement]] = []
+        self._measurements_due = 0
+        """How many such events were asked for."""
         self._events: list[Event] = []
         self._group_count = 0
         self._is_ending = False
@@ -98,7 +103,7 @@ class Server:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wakeup_writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: self._commands.appendleft(Shutdown(kill_tasks=True)))
+        signal.signal(signal.SIGTERM, lambda *_: self._commands.end_all())
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._launcher = Launcher(isolation, path=settings["path"])
         self._epoll.register(self._wakeup, select.EPOLLIN)
@@ -138,7 +143,7 @@ class Server:
         return self._is_ending or _monotonic_ms() - self._alone_since_ms >= self._alone_timeout_ms
 
     def _timeout_s(self) -> float | None:
-        if self._commands:
+        if self._commands or self._measurements_due:
             return 0
         if self._ending or self._killed:
             return _REPEAT_INTERVAL_MS / 1000
@@ -156,7 +161,7 @@ class Server:
                 return
             del self._by_pipe[descriptor]
         elif self._link is not None and descriptor == self._link.descriptor and self._link.is_open:
-            self._take(self._link.receive())
+            self._commands.add(self._link.receive())
             self._link.flush()
         elif self._listener is not None and descriptor == self._listener.fileno():
             with contextlib.suppress(OSError):
@@ -166,31 +171,12 @@ class Server:
                 os.read(self._wakeup, 4096)
             self._reap()
 
-    def _take(self, commands: Sequence[Command]) -> None:
-        """Queue commands.
-
-        What ends tasks does not wait for starts: thousands of them take many seconds, and none of those is wanted any more.
-        """
-        for command in commands:
-            match command:
-                case Shutdown(kill_tasks=True):
-                    self._commands.appendleft(command)
-                    continue
-                case Start():
-                    self._waiting.add(command.key)
-                case KillAll(key) | Signal(key, signal.SIGTERM):
-                    if key in self._waiting and key not in self._tasks:
-                        self._unwanted.add(key)
-                case _:
-                    pass
-            self._commands.append(command)
-
     def _greet_arrivals(self) -> None:
         """Take the newest agent for the only one, once all that the one before it had sent is done."""
         if not self._arrivals or self._commands:
             return
         if self._link is not None and self._link.is_open:
-            self._take(self._link.receive())
+            self._commands.add(self._link.receive())
             if self._commands:
                 return
             self._link.close()
@@ -212,13 +198,9 @@ class Server:
     def _turn(self) -> None:
         starts: list[Start] = []
         forgotten: list[TaskKey] = []
-        for _ in range(min(len(self._commands), _COMMANDS_PER_TURN)):
-            if starts and not isinstance(self._commands[0], Start):
-                break  # what follows a start may be about it
-            command = self._commands.popleft()
+        for command in self._commands.take():
             match command:
                 case Start():
-                    self._waiting.discard(command.key)
                     if not self._is_ending:
                         starts.append(command)
                 case Forget(key):
@@ -228,6 +210,8 @@ class Server:
         self._record(forgotten=forgotten)
         if starts:
             self._start_all(starts)
+        if self._measurements_due:
+            self._measure_some()
         ended = self._finish_ended()
         self._free_killed()
         self._record(ends=ended)
@@ -245,17 +229,22 @@ class Server:
             if start.key not in self._tasks and start.key not in self._journal.ended:
                 new.setdefault(start.key, start)
         message = "ended before it was started"
-        failures = [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in new if key in self._unwanted]
-        for failure in failures:
-            self._unwanted.remove(failure.key)
-            del new[failure.key]
+        unwanted = [key for key in new if self._commands.take_unwanted(key)]
+        failures = [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in unwanted]
+        for key in unwanted:
+            del new[key]
         try:
             self._journal.record(starts=[Recorded(start.key, start.sandbox, 0, 0) for start in new.values()])
         except OSError as error:
             message = f"cannot write down what is started: {error}"
             failures += [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in new]
             new = {}
+        begun_ms = _monotonic_ms()
+        late: set[TaskKey] = set()
         for start in new.values():
+            if _monotonic_ms() - begun_ms > _STARTS_MS:
+                late.add(start.key)
+                continue
             try:
                 self._launch(start)
             except LaunchFailed as failure:
@@ -266,7 +255,8 @@ class Server:
             if key in self._tasks
         ]
         self._record(starts=pids, ends=failures)
-        self._events += self._answers(starts)
+        self._commands.put_back([start for start in starts if start.key in late])
+        self._events += self._answers([start for start in starts if start.key not in late])
 
     def _record(
         self,
@@ -309,13 +299,12 @@ class Server:
                     self._isolation.refresh()
                     self._kill(task)
             case MeasureUsage():
-                self._isolation.refresh()
-                for task in self._tasks.values():
-                    if task.is_out_of_memory():
-                        self._kill(task)
-                self._events.append(Usage(tuple((key, task.measure()) for key, task in self._tasks.items())))
+                self._measurements_due += 1
+                if self._measurements_due == 1:
+                    self._measuring = deque(self._tasks)
             case Shutdown(kill_tasks):
                 self._is_ending = True
+                self._measurements_due = 0
                 self._isolation.refresh()
                 tasks = list(self._tasks.values()) if kill_tasks else []
                 for task in tasks:
@@ -324,13 +313,28 @@ class Server:
                 for task in tasks:
                     self._kill(task)
 
+    def _measure_some(self) -> None:
+        """Go on with a measurement: thousands of tasks take seconds, which nobody's end must wait for."""
+        self._isolation.refresh()
+        for _ in range(min(len(self._measuring), _TASKS_PER_TURN)):
+            key = self._measuring.popleft()
+            if (task := self._tasks.get(key)) is not None:
+                if task.is_out_of_memory():
+                    self._kill(task)
+                self._measured.append((key, task.measure()))
+        if not self._measuring:
+            self._events.append(Usage(tuple(self._measured)))
+            self._measured = []
+            self._measurements_due -= 1
+            self._measuring = deque(self._tasks if self._measurements_due else ())
+
     def _kill(self, task: RunningTask) -> None:
         task.kill()
         self._killed.append((_monotonic_ms() + FREE_AFTER_MS, task))
 
     def _free_killed(self) -> None:
         """Let tasks end that were killed and are still there, some in a turn."""
-        for _ in range(min(len(self._killed), _COMMANDS_PER_TURN)):
+        for _ in range(min(len(self._killed), _TASKS_PER_TURN)):
             if self._killed[0][0] > _monotonic_ms():
                 return
             _, task = self._killed.popleft()
