@@ -1,6 +1,6 @@
-"""What an experiment is: one figure or table of a paper, computed again and compared with what is printed there."""
+"""Defines an experiment: one figure or table of a paper, computed again and compared with what the paper prints."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Final
@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Cell = str | int | float | bool | None
+
+Row = Sequence[Cell]
+
+Draw = Callable[["Figure", "Result"], None]
+"""Draws a result on an empty figure."""
 
 PAPERS: Final[Mapping[str, str]] = {
     "pf": "000",
@@ -46,7 +51,7 @@ class Verdict:
 class Result:
     """What an experiment found."""
 
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Row]
     """In the order of the experiment's columns."""
     verdict: Verdict
     notes: str = ""
@@ -76,8 +81,8 @@ class Experiment:
     columns: tuple[str, ...]
     run: Callable[[RunOptions], Result]
     """Computes it; pure but for the seed."""
-    draw: Callable[["Figure", Result], None]
-    """Draws the result as the paper does, on an empty figure."""
+    draw: Draw
+    """Draws the result as the paper does."""
 
     @property
     def paper(self) -> str:
@@ -109,3 +114,8 @@ class Experiment:
     def records(self, result: Result) -> list[dict[str, Cell]]:
         """The rows by column."""
         return [dict(zip(self.columns, row, strict=True)) for row in result.rows]
+
+
+def numbers(rows: Iterable[Row], column: int) -> list[float]:
+    """One column of rows, by its place, as numbers; an empty cell is 0."""
+    return [float(row[column] or 0) for row in rows]

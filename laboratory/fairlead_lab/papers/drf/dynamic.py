@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
+from fairlead_lab.papers.plots import lines_over_time
 from fairlead_lab.papers.statements import Statement, judge
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings, Grant
@@ -22,9 +23,6 @@ from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.tasks import DemandClass
 from fairlead_sim.engine import Alarm, Engine
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLUMNS: Final = ("time_s", "job", "cpu_share", "mem_share", "dominant_share")
 
@@ -161,7 +159,7 @@ def _settled(rows: Sequence[Sequence[Cell]], phase: int) -> _Phase:
     looked_at = [row for row in rows if begin_s <= int(row[0] or 0) < begin_s + _SETTLED_S]
 
     def mean(job: str, column: int) -> float:
-        return sum(float(row[column] or 0) for row in looked_at if row[1] == job) / _SETTLED_S
+        return sum(numbers([row for row in looked_at if row[1] == job], column)) / _SETTLED_S
 
     first, second = JOBS
     return _Phase((mean(first, 2), mean(second, 2)), (mean(first, 3), mean(second, 3)))
@@ -200,33 +198,15 @@ def _furthest(phases: Sequence[_Phase]) -> float:
     return max(abs(first.mem[0] - 0.70), abs(first.cpus[1] - 0.75), *map(abs, apart))
 
 
-def _draw(figure: "Figure", result: Result) -> None:
-    """Three panels, one below the other: CPU, memory, dominant share."""
-    panels = figure.subplots(3, 1, sharex=True)
-    for axes, column, what in zip(
-        panels, (2, 3, 4), ("CPU share", "memory share", "dominant share"), strict=True
-    ):
-        for job, style in zip(JOBS, ("-", "--"), strict=True):
-            own = [row for row in result.rows if row[1] == job]
-            axes.plot(
-                [float(row[0] or 0) for row in own],
-                [float(row[column] or 0) for row in own],
-                style,
-                label=job,
-            )
-        axes.set_ylim(0.0, 1.0)
-        axes.set_ylabel(what)
-        axes.grid(alpha=0.3)
-    panels[0].legend(loc="lower right")
-    panels[-1].set_xlabel("time (s)")
-
-
 EXPERIMENTS: Final = (
     Experiment(
         id="drf-fig8",
         title="shares of two jobs whose tasks change, on 48 nodes under DRF",
         columns=COLUMNS,
         run=_run,
-        draw=_draw,
+        draw=lines_over_time(
+            {2: "CPU share", 3: "memory share", 4: "dominant share"},
+            dict(zip(JOBS, ("-", "--"), strict=True)),
+        ),
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
 from fairlead_lab.papers.statements import Statement, judge, number
 from fairlead_master.solvers.problem import Problem, User
 from fairlead_master.solvers.registry import solve
@@ -176,7 +176,7 @@ def _draw_panel(axes: "Axes", result: Result, panel: tuple[str, str]) -> None:
     resources = list(dict.fromkeys(str(row[4]) for row in rows))
     below = [0.0] * len(resources)
     for user in dict.fromkeys(str(row[2]) for row in rows):
-        shares = [float(row[6] or 0) for row in rows if row[2] == user]
+        shares = numbers([row for row in rows if row[2] == user], 6)
         axes.bar(resources, shares, 0.6, bottom=below, label=f"user {user}", edgecolor="black")
         for place, (share, start) in enumerate(zip(shares, below, strict=True)):
             axes.text(place, start + share / 2, f"{share:.0%}", ha="center", va="center", fontsize=8)

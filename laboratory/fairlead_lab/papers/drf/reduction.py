@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.drf import facebook
 from fairlead_lab.papers.drf.facebook import HEAVY_SHARE, Part, Work
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
 from fairlead_lab.papers.statements import Statement, judge
 from fairlead_lab.study.run import SimulationOptions, run_policy
 from fairlead_sim.pool.hosts import Slowdown
@@ -115,7 +115,7 @@ def _run(options: RunOptions) -> Result:
 def compare(by_share: Mapping[float, Sequence[Sequence[Cell]]]) -> tuple[list[Statement], str]:
     """What the text says beside the rows of each share of memory-heavy work, and how far its two numbers are from those found."""
     rows = by_share[HEAVY_SHARE]
-    small, *_, large = reductions = [float(row[6] or 0) for row in rows]
+    small, *_, large = reductions = numbers(rows, 6)
     furthest = max(abs(small - _PRINTED[0]), abs(large - _PRINTED[1]))
     largest = ", ".join(
         f"{float(others[-1][6] or 0):.0%} where {share:.0%} of map stages are"

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.drf.closed_loop import LARGE, SMALL, Finished, Setup, mean_of_runs
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
 from fairlead_lab.papers.statements import Statement, judge
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class _Figure:
         """A bar for each policy."""
         rows = [row for row in result.rows if row[1] == self.kind]
         axes = figure.add_subplot()
-        heights = [float(row[2 if self.shows_jobs else 3] or 0) for row in rows]
+        heights = numbers(rows, 2 if self.shows_jobs else 3)
         bars = axes.bar([str(row[0]) for row in rows], heights, color="tab:blue")
         axes.bar_label(bars, [f"{height:.0f}" if height else "none" for height in heights])
         what = "finished in ten minutes" if self.shows_jobs else "mean response (s)"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.drf.examples import CPUS_AND_MEM, SECTION_4_1, a_problem
-from fairlead_lab.papers.experiment import Agreement, Cell, Experiment, Result, RunOptions, Verdict
+from fairlead_lab.papers.experiment import Agreement, Cell, Experiment, Result, RunOptions, Verdict, numbers
 from fairlead_lab.papers.statements import Statement, judge, number
 from fairlead_lab.properties.catalogue import PROPERTIES
 from fairlead_lab.properties.claims import claim_about
@@ -129,7 +129,7 @@ def _draw_table_1(figure: "Figure", result: Result) -> None:
     axes = figure.add_subplot()
     steps = [0, *(int(row[0] or 0) for row in result.rows)]
     for name, place in (("A", 4), ("B", 7)):
-        shares = [0.0, *(float(row[place] or 0) for row in result.rows)]
+        shares = [0.0, *numbers(result.rows, place)]
         axes.step(steps, shares, where="post", marker="o", label=f"user {name}")
     axes.set_xticks(steps, ["", *(str(row[1]) for row in result.rows)])
     axes.set_xlabel("served")

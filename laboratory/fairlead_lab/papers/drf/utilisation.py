@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING, Final
+from statistics import fmean
+from typing import Final
 
 from fairlead_lab.papers.drf import facebook
 from fairlead_lab.papers.drf.facebook import Part, Work
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
+from fairlead_lab.papers.plots import lines_over_time
 from fairlead_lab.papers.statements import Statement, judge
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.placement import seeded
@@ -17,9 +19,6 @@ from fairlead_sim.node import Node
 from fairlead_sim.observer import Batch
 from fairlead_sim.pool.simulation import Pool, PoolOptions
 from fairlead_sim.workload import Bundle, Job
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLUMNS: Final = ("time_s", "policy", "cpu_utilization", "mem_utilization")
 
@@ -50,11 +49,11 @@ class _Use:
         """Of no interest."""
 
     def started(self, batch: Batch) -> None:
-        """See ``watching.Watcher``."""
+        """See ``Watcher``."""
         self._change(batch.host, batch.bundle.unit, batch.units)
 
     def ended(self, batch: Batch, now_ms: int) -> None:  # noqa: ARG002 - told to all watchers
-        """See ``watching.Watcher``."""
+        """See ``Watcher``."""
         self._change(batch.host, batch.bundle.unit, -batch.units)
 
     def _change(self, host: str, unit: Vector, tasks: int) -> None:
@@ -99,7 +98,10 @@ def _run(options: RunOptions) -> Result:
             utilizations(work, facebook.nodes(part), policy, options.seed, origin_ms=_FROM_S * 1000)
         )
     ]
-    drf, slots = ([_mean(rows, policy, column) for column in (2, 3)] for policy in POLICIES)
+    drf, slots = (
+        [fmean(numbers([row for row in rows if row[1] == policy], column)) for column in (2, 3)]
+        for policy in POLICIES
+    )
     statements = [
         Statement(
             f"mean use of {what}: DRF {more:.0%}, 12 slots {less:.0%}",
@@ -116,36 +118,14 @@ def _run(options: RunOptions) -> Result:
     return Result(rows=rows, verdict=judge(statements), notes=notes)
 
 
-def _mean(rows: Sequence[Sequence[Cell]], policy: str, column: int) -> float:
-    values = [float(row[column] or 0) for row in rows if row[1] == policy]
-    return sum(values) / len(values)
-
-
-def _draw(figure: "Figure", result: Result) -> None:
-    """CPU above memory, both policies in each."""
-    panels = figure.subplots(2, 1, sharex=True)
-    for axes, column, what in zip(panels, (2, 3), ("CPU", "memory"), strict=True):
-        for policy, style in zip(POLICIES, ("-", "--"), strict=True):
-            own = [row for row in result.rows if row[1] == policy]
-            axes.plot(
-                [float(row[0] or 0) for row in own],
-                [float(row[column] or 0) for row in own],
-                style,
-                label=policy,
-            )
-        axes.set_ylim(0.0, 1.0)
-        axes.set_ylabel(f"{what} in use")
-        axes.grid(alpha=0.3)
-    panels[0].legend(loc="lower right")
-    panels[-1].set_xlabel("time (s)")
-
-
 EXPERIMENTS: Final = (
     Experiment(
         id="drf-fig13",
         title="CPU and memory in use on Facebook's work: DRF and slots",
         columns=COLUMNS,
         run=_run,
-        draw=_draw,
+        draw=lines_over_time(
+            {2: "CPU in use", 3: "memory in use"}, dict(zip(POLICIES, ("-", "--"), strict=True))
+        ),
     ),
 )

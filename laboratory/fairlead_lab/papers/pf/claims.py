@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
 from fairlead_lab.papers.pf.chain import LEFT_OUT_MAX, Chain
 from fairlead_lab.papers.pf.curves import framed
 from fairlead_lab.papers.pf.rates import Rates
@@ -161,8 +161,8 @@ def _drawer(below: str) -> Callable[["Figure", Result], None]:
         for claim, beta in CLAIMS.items():
             points: list[Sequence[Cell]] = [row for row in result.rows if row[1] == claim]
             axes.plot(
-                [float(row[0] or 0) for row in points],
-                [float(row[2] or 0) for row in points],
+                numbers(points, 0),
+                numbers(points, 2),
                 "-" if claim == TRUE else "--",
                 label=f"{claim}: claims {beta:.3g} of resource 2",
             )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,9 +76,9 @@ def _draw_curve(axes: "Axes", result: Result, policy: str, number: int) -> None:
     )
     points = [row for row in result.rows if (row[1], row[2], row[5]) == (policy, number, SIMULATED)]
     axes.errorbar(
-        [float(row[0] or 0) for row in points],
-        [float(row[3] or 0) for row in points],
-        yerr=[float(row[4] or 0) for row in points],
+        numbers(points, 0),
+        numbers(points, 3),
+        yerr=numbers(points, 4),
         fmt="o" if policy == "pf" else "s",
         markersize=3,
         capsize=2,

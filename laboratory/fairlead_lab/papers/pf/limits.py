@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
+from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
 from fairlead_lab.papers.pf.chain import Chain
 from fairlead_lab.papers.pf.rates import POLICIES, Rates
 from fairlead_lab.papers.pf.traffic import Profiles, Traffic
@@ -206,9 +206,9 @@ def _draw_light(figure: "Figure", result: Result) -> None:
     axes = figure.add_subplot()
     rows: list[Sequence[Cell]] = [row for row in result.rows if row[3] != row[4]]
     places = range(len(rows))
-    axes.bar(places, [float(row[7] or 0) for row in rows], color="lightgrey", label="chain")
-    axes.plot(places, [float(row[6] or 0) for row in rows], "k_", markersize=14, label="corrected")
-    axes.plot(places, [float(row[5] or 0) for row in rows], "rx", label="printed")
+    axes.bar(places, numbers(rows, 7), color="lightgrey", label="chain")
+    axes.plot(places, numbers(rows, 6), "k_", markersize=14, label="corrected")
+    axes.plot(places, numbers(rows, 5), "rx", label="printed")
     axes.set_xticks(
         list(places),
         [f"{str(row[2]).upper()} class {row[3]}\n({row[0]:g}, {row[1]:g})" for row in rows],
@@ -230,10 +230,8 @@ def _draw_heavy(figure: "Figure", result: Result) -> None:
             strict=True,
         ):
             rows: list[Sequence[Cell]] = [row for row in result.rows if tuple(row[:4]) == (*pair, policy, k)]
-            loads = [float(row[4] or 0) for row in rows]
-            axes.plot(
-                loads, [float(row[6] or 0) for row in rows], "o-", color=colour, label=f"{policy.upper()} {k}"
-            )
+            loads = numbers(rows, 4)
+            axes.plot(loads, numbers(rows, 6), "o-", color=colour, label=f"{policy.upper()} {k}")
             axes.plot([1.0], [float(rows[0][8] or 0)], "s", color=colour)
             axes.plot([1.0], [float(rows[0][7] or 0)], "x", color=colour)
         axes.set_title(f"alpha {pair[0]:g}, beta {pair[1]:g}", fontsize=9)
