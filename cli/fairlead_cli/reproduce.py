@@ -12,7 +12,7 @@ import click
 from fairlead_cli.addresses import json_option
 
 if TYPE_CHECKING:
-    from fairlead_lab.papers.batch import Outcome
+    from fairlead_lab.papers.runner import Outcome
 
 ROWS_SHOWN: Final = 60
 """Of a table for people."""
@@ -44,7 +44,7 @@ def reproduce(
     from fairlead_cli.end_signals import ended_as_by_ctrl_c
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
-    from fairlead_lab.papers import batch, catalogue
+    from fairlead_lab.papers import catalogue, runner
     from fairlead_lab.papers.experiment import RunOptions
 
     words = [word.lower() for word in ids]
@@ -64,7 +64,7 @@ def reproduce(
     try:
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-        running = batch.run_all(chosen, options, processes=processes or cpu_count() or 1)
+        running = runner.run_all(chosen, options, processes=processes or cpu_count() or 1)
         with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), closing(running):
             for outcome in running:
                 outcomes.append(outcome)
@@ -117,7 +117,7 @@ def _tell(
     """Print one outcome, and write its files."""
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
-    from fairlead_lab.papers import catalogue, files
+    from fairlead_lab.papers import catalogue, runner
     from fairlead_lab.plotting import PlotsUnavailable
 
     if outcome.result is None:
@@ -139,7 +139,7 @@ def _tell(
     if out is None:
         return
     try:
-        files.write(out, experiment, outcome.result, seed)
+        runner.write(out, experiment, outcome.result, seed)
     except PlotsUnavailable as error:
         click.echo(f"{outcome.id}: {error}", err=True)
 
@@ -157,6 +157,6 @@ def _cell_of(column: str) -> Callable[[Any], str]:
 
 
 def _write_verdicts(out: Path, outcomes: Sequence["Outcome"]) -> None:
-    from fairlead_lab.papers import files
+    from fairlead_lab.papers import runner
 
-    (out / "verdicts.md").write_text(files.verdict_table(out, outcomes))
+    (out / "verdicts.md").write_text(runner.verdict_table(out, outcomes))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_lab.papers import batch, catalogue, files
+from fairlead_lab.papers import catalogue, runner
 from fairlead_lab.papers.experiment import (
     PAPERS,
     Agreement,
@@ -97,12 +97,12 @@ def test_an_unknown_id_is_refused(experiment_id: str, complaint: str) -> None:
 
 @pytest.mark.usefixtures("_two")
 def test_one_that_breaks_is_told_and_does_not_take_the_others_with_it(tmp_path: Path) -> None:
-    badly, well = batch.run_all(["pf-badly", "pf-well"], RunOptions(), processes=1)
+    badly, well = runner.run_all(["pf-badly", "pf-well"], RunOptions(), processes=1)
 
     assert badly.result is None
     assert badly.error == "ZeroDivisionError: no load"
     assert well.result is not None
-    table = files.verdict_table(tmp_path, [well, badly])
+    table = runner.verdict_table(tmp_path, [well, badly])
     assert "| pf-badly | breaks | broke: ZeroDivisionError: no load |" in table
 
 
@@ -110,14 +110,14 @@ def test_one_that_breaks_is_told_and_does_not_take_the_others_with_it(tmp_path: 
 def test_files_hold_the_result(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
-    json_path, csv_path, png_path = files.write(tmp_path, WELL, run_well(RunOptions(seed=3)), 3)
+    json_path, csv_path, png_path = runner.write(tmp_path, WELL, run_well(RunOptions(seed=3)), 3)
 
     assert json.loads(json_path.read_text())["rows"] == [[0.1, "drf", 3]]
     with csv_path.open(newline="") as file:
         assert list(csv.reader(file)) == [["load", "policy", "seed"], ["0.1", "drf", "3"]]
     before = png_path.read_bytes()
     assert before.startswith(b"\x89PNG")
-    files.draw(png_path, WELL, run_well(RunOptions(seed=3)))
+    runner.draw(png_path, WELL, run_well(RunOptions(seed=3)))
     assert png_path.read_bytes() == before, "the same numbers are the same file"
 
 
