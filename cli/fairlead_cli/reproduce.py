@@ -70,12 +70,12 @@ def reproduce(
                 outcomes.append(outcome)
                 _tell(outcome, len(outcomes), len(chosen), seed=seed, out=out, is_quiet=as_json)
         if out is not None:
-            _write_verdicts(out, outcomes)
+            runner.write_verdicts(out, outcomes)
     except OSError as error:
         raise Failed(f"--out {out}: {error.strerror or error}") from error
     if as_json:
         outcomes.sort(key=lambda outcome: chosen.index(outcome.id))
-        found = [_as_json(outcome, seed) for outcome in outcomes]
+        found = [outcome.as_json(seed) for outcome in outcomes]
         print_json(found[0] if len(found) == 1 else found)
     return 1 if any(outcome.result is None for outcome in outcomes) else 0
 
@@ -101,14 +101,6 @@ def _print_list(*, as_json: bool) -> None:
         return
     for experiment in experiments:
         print(f"{experiment.id:16} {experiment.title}")
-
-
-def _as_json(outcome: "Outcome", seed: int) -> dict[str, Any]:
-    from fairlead_lab.papers import catalogue
-
-    if outcome.result is None:
-        return {"id": outcome.id, "error": outcome.error}
-    return catalogue.find(outcome.id).as_json(outcome.result, seed)
 
 
 def _tell(
@@ -154,9 +146,3 @@ def _cell_of(column: str) -> Callable[[Any], str]:
         return "" if value is None else str(value)
 
     return show
-
-
-def _write_verdicts(out: Path, outcomes: Sequence["Outcome"]) -> None:
-    from fairlead_lab.papers import runner
-
-    (out / "verdicts.md").write_text(runner.verdict_table(out, outcomes))

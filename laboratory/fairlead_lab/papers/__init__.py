@@ -1,6 +1,5 @@
 """The papers' figures and tables, computed again.
 
-``experiment`` says what an experiment is and what it answers, ``catalogue`` lists all of them by id, and ``runner`` runs them in
-parallel and writes what they found. The experiments of one paper are modules of one package: ``drf``, ``pf``,
-``bbf``, ``baa``.
+``experiment`` defines an experiment and its result, ``statements`` what the text of a paper says of it, ``catalogue`` lists
+all experiments by id, and ``runner`` runs them and writes what they found. Each paper is a package: ``drf``, ``pf``, ``bbf``, ``baa``.
 """

@@ -1,4 +1,4 @@
-"""Many experiments at once, each in a process of its own kind, in the order in which they end, and the files they leave."""
+"""Runs experiments in parallel and writes what they found: JSON, CSV and a plot of each, and one table of all verdicts."""
 
 import csv
 import json
@@ -16,18 +16,24 @@ from fairlead_lab.worker_pool import uninterrupted, worker_pool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One experiment's end."""
+    """How the run of one experiment ended."""
 
     id: str
     result: Result | None
-    """None if it broke."""
+    """None if the experiment broke."""
     error: str = ""
     """What broke it, in one line."""
     took_s: float = 0.0
 
+    def as_json(self, seed: int) -> dict[str, object]:
+        """The outcome for JSON: the result, or the error."""
+        if self.result is None:
+            return {"id": self.id, "error": self.error}
+        return catalogue.find(self.id).as_json(self.result, seed)
+
 
 def run_one(experiment_id: str, options: RunOptions) -> Outcome:
-    """Run one experiment here; what breaks it is told and not raised, so that one does not take the others with it."""
+    """Run one experiment in this process; an error is part of the outcome, so that other experiments go on."""
     began = time.perf_counter()
     try:
         result = catalogue.find(experiment_id).run(options)
@@ -37,9 +43,9 @@ def run_one(experiment_id: str, options: RunOptions) -> Outcome:
 
 
 def run_all(experiment_ids: Sequence[str], options: RunOptions, *, processes: int) -> Generator[Outcome]:
-    """Run experiments in so many processes; outcomes come as they end. One process means this one.
+    """Run experiments in up to ``processes`` processes and yield their outcomes as they end; 1 means this process.
 
-    Close what this gives to end the processes before they are done.
+    Close the generator to end the processes early.
     """
     if processes == 1 or len(experiment_ids) == 1:
         for experiment_id in experiment_ids:
@@ -53,10 +59,10 @@ def run_all(experiment_ids: Sequence[str], options: RunOptions, *, processes: in
 
 
 def write(folder: Path, experiment: Experiment, result: Result, seed: int) -> list[Path]:
-    """Write ``ID.json``, ``ID.csv`` and ``ID.png`` into an existing folder; gives their paths.
+    """Write ``ID.json``, ``ID.csv`` and ``ID.png`` into an existing folder and return their paths.
 
     Raises:
-        PlotsUnavailable: JSON and CSV are there, the plot is not.
+        PlotsUnavailable: matplotlib is not installed; JSON and CSV are written.
         OSError: a file cannot be written.
     """
     stem = folder / experiment.id
@@ -66,41 +72,30 @@ def write(folder: Path, experiment: Experiment, result: Result, seed: int) -> li
         writer = csv.writer(file)
         writer.writerow(experiment.columns)
         writer.writerows(result.rows)
-    return [json_path, csv_path, draw(stem.with_suffix(".png"), experiment, result)]
+    plot_path = save(stem.with_suffix(".png"), lambda figure: experiment.draw(figure, result))
+    return [json_path, csv_path, plot_path]
 
 
-def draw(path: Path, experiment: Experiment, result: Result) -> Path:
-    """Draw the plot into a file.
-
-    Raises:
-        PlotsUnavailable: see there.
-    """
-    return save(path, lambda figure: experiment.draw(figure, result))
-
-
-def verdict_table(folder: Path, outcomes: Sequence[Outcome]) -> str:
-    """The verdicts of these and of all other experiments whose JSON the folder has, as Markdown in the order of the catalogue.
+def write_verdicts(folder: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write ``verdicts.md``: the verdicts of these and of all other experiments whose JSON the folder has, by catalogue.
 
     Raises:
-        OSError: a file cannot be read.
+        OSError: a file cannot be read or written.
     """
-    by_id = {outcome.id: outcome for outcome in outcomes}
+    verdicts = {
+        outcome.id: f"broke: {outcome.error}" if outcome.result is None else str(outcome.result.verdict)
+        for outcome in outcomes
+    }
     lines = ["| id | what | verdict |", "|---|---|---|"]
     for experiment in catalogue.all_experiments():
-        outcome = by_id.get(experiment.id)
-        if outcome is None:
-            found = _former_verdict(folder / f"{experiment.id}.json")
-        elif outcome.result is None:
-            found = f"broke: {outcome.error}"
-        else:
-            found = str(outcome.result.verdict)
-        if found:
-            lines.append(f"| {experiment.id} | {experiment.title} | {found} |")
-    return "\n".join(lines) + "\n"
+        verdict = verdicts.get(experiment.id) or _former_verdict(folder / f"{experiment.id}.json")
+        if verdict:
+            lines.append(f"| {experiment.id} | {experiment.title} | {verdict} |")
+    (folder / "verdicts.md").write_text("\n".join(lines) + "\n")
 
 
 def _former_verdict(path: Path) -> str:
-    """What an earlier run wrote; empty if it did not, or if the file is something else."""
+    """The verdict that an earlier run wrote; empty if there is no such file or it holds something else."""
     try:
         document = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):

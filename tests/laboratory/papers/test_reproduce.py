@@ -102,7 +102,8 @@ def test_one_that_breaks_is_told_and_does_not_take_the_others_with_it(tmp_path: 
     assert badly.result is None
     assert badly.error == "ZeroDivisionError: no load"
     assert well.result is not None
-    table = runner.verdict_table(tmp_path, [well, badly])
+    runner.write_verdicts(tmp_path, [well, badly])
+    table = (tmp_path / "verdicts.md").read_text()
     assert "| pf-badly | breaks | broke: ZeroDivisionError: no load |" in table
 
 
@@ -117,7 +118,7 @@ def test_files_hold_the_result(tmp_path: Path) -> None:
         assert list(csv.reader(file)) == [["load", "policy", "seed"], ["0.1", "drf", "3"]]
     before = png_path.read_bytes()
     assert before.startswith(b"\x89PNG")
-    runner.draw(png_path, WELL, run_well(RunOptions(seed=3)))
+    runner.write(tmp_path, WELL, run_well(RunOptions(seed=3)), 3)
     assert png_path.read_bytes() == before, "the same numbers are the same file"
 
 
