@@ -1,6 +1,6 @@
 """Many runs of the same programs with other service times, and the mean of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from statistics import fmean, pstdev
@@ -9,6 +9,11 @@ from typing import Final
 from fairlead_lab.timesharing.history import History
 from fairlead_lab.timesharing.program import Program, ProgramError
 from fairlead_lab.timesharing.simulation import QUANTUM_MS, Timesharing
+
+USAGE_COLUMNS: Final = ("time_s", "process", "resource", "used_s")
+
+DIGITS: Final = 6
+"""Of seconds in outputs: means of whole milliseconds, rounded well above the error of their floats."""
 
 STEP_S: Final = 0.5
 """Between two samples of what was used."""
@@ -28,6 +33,12 @@ class Averages:
     """By process, the mean of what it used of all resources together."""
     deviation_s: dict[str, tuple[float, ...]]
     """By process, the standard deviation of that from run to run."""
+
+    def rows(self) -> Iterator[tuple[float, str, str, float]]:
+        """The means as rows of ``USAGE_COLUMNS``, by time."""
+        for place, time_s in enumerate(self.times_s):
+            for (process, resource), used in self.used_s.items():
+                yield time_s, process, resource, round(used[place], DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,7 @@ class Runs:
     def finish_s(self) -> dict[str, float]:
         """When each process was done, on average; those that were not done in every run are left out."""
         return {
-            process: fmean(history.finished_ms[process] for history in self.histories) / 1000
+            process: round(fmean(history.finished_ms[process] for history in self.histories) / 1000, DIGITS)
             for process in self.processes
             if all(process in history.finished_ms for history in self.histories)
         }

@@ -10,18 +10,14 @@ from statistics import fmean, pstdev
 from typing import Any, Final
 
 from fairlead_lab.plotting import save
-from fairlead_lab.timesharing.averages import STEP_S, Averages, Runs
+from fairlead_lab.timesharing.averages import DIGITS, STEP_S, USAGE_COLUMNS, Averages, Runs
 from fairlead_lab.timesharing.charts import Panel, draw_panels
 from fairlead_lab.timesharing.program import Program
 
-USAGE_COLUMNS: Final = ("time_s", "process", "resource", "used_s")
 TURNS_COLUMNS: Final = ("start_s", "end_s", "process", "resource")
 
 SAMPLES_MAX: Final = 2_000
 """Twice as many as a plot has dots."""
-
-_DIGITS: Final = 6
-"""Of seconds: sums of whole milliseconds over runs, without what floats add to them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +45,7 @@ class Report:
             )
             for resource in self.runs.example.resources
         }
-        return {resource: round(part, _DIGITS) for resource, part in parts.items() if part > 0}
+        return {resource: round(part, DIGITS) for resource, part in parts.items() if part > 0}
 
     def averages(self) -> Averages:
         """What was used by some times, every half second or, in long runs, at ``SAMPLES_MAX`` times."""
@@ -63,10 +59,10 @@ class Report:
             "runs": len(self.runs.histories),
             "resources": list(self.runs.example.resources),
             "processes": self.processes(),
-            "finish_s": {name: round(at_s, _DIGITS) for name, at_s in self.runs.finish_s().items()},
+            "finish_s": self.runs.finish_s(),
             "bottlenecks": self.bottlenecks(),
             "columns": list(USAGE_COLUMNS),
-            "rows": [list(row) for row in _usage_rows(self.averages())],
+            "rows": [list(row) for row in self.averages().rows()],
         }
 
     def _process(self, program: Program) -> dict[str, Any]:
@@ -80,12 +76,12 @@ class Report:
         return {
             "name": program.name,
             "priority": program.priority,
-            "finish_s": round(fmean(ends_s), _DIGITS) if is_done else None,
-            "finish_deviation_s": round(pstdev(ends_s), _DIGITS) if is_done else None,
+            "finish_s": round(fmean(ends_s), DIGITS) if is_done else None,
+            "finish_deviation_s": round(pstdev(ends_s), DIGITS) if is_done else None,
             "used_s": {
                 resource: round(
                     fmean(each.used_ms(program.name, resource, each.ends_ms) for each in histories) / 1000,
-                    _DIGITS,
+                    DIGITS,
                 )
                 for resource in self.runs.example.resources
             },
@@ -101,7 +97,7 @@ def write(folder: Path, report: Report) -> None:
     """
     (folder / "timeshare.json").write_text(json.dumps(report.as_json(), indent=1) + "\n")
     averages = report.averages()
-    _write_csv(folder / "usage.csv", USAGE_COLUMNS, _usage_rows(averages))
+    _write_csv(folder / "usage.csv", USAGE_COLUMNS, averages.rows())
     _write_csv(folder / "turns.csv", TURNS_COLUMNS, _turn_rows(report.runs))
     is_averaged = len(report.runs.histories) > 1
     panel = Panel(example=report.runs.example, averages=averages if is_averaged else None)
@@ -113,12 +109,6 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterator[Sequence[objec
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(rows)
-
-
-def _usage_rows(averages: Averages) -> Iterator[Sequence[object]]:
-    for place, time_s in enumerate(averages.times_s):
-        for (process, resource), used in averages.used_s.items():
-            yield time_s, process, resource, round(used[place], _DIGITS)
 
 
 def _turn_rows(runs: Runs) -> Iterator[Sequence[object]]:

@@ -6,21 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
 from fairlead_lab.papers.statements import Statement, judge_by_count
-from fairlead_lab.timesharing.averages import Averages, Runs, run_many
+from fairlead_lab.timesharing.averages import USAGE_COLUMNS, Runs, run_many
 from fairlead_lab.timesharing.charts import Panel, draw_panels
 from fairlead_lab.timesharing.program import Program, parse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS: Final = ("time_s", "process", "resource", "used_s")
-
 RUNS: Final = 100
 RUNS_QUICK: Final = 20
 """Of what is averaged: means of finish times within a few tenths of a second of those of 100."""
-
-_DIGITS: Final = 6
-"""Of seconds: sums of floats of whole milliseconds, the same on every machine."""
 
 
 def program(name: str, priority: float, *requests: str) -> Program:
@@ -66,7 +61,7 @@ class Study:
 
     def experiment(self) -> Experiment:
         """As ``fairlead reproduce`` has it."""
-        return Experiment(id=self.id, title=self.title, columns=COLUMNS, run=self.run, draw=draw)
+        return Experiment(id=self.id, title=self.title, columns=USAGE_COLUMNS, run=self.run, draw=draw)
 
     def run(self, options: RunOptions) -> RunsResult:
         """Run the programs and compare."""
@@ -77,9 +72,12 @@ class Study:
         for scenario in self.scenarios:
             runs = runs_of[scenario.label]
             averages = runs.averages()
-            found += _rows(scenario, averages)
+            found += [
+                (at_s, scenario.called(process), resource, used_s)
+                for at_s, process, resource, used_s in averages.rows()
+            ]
             for process, at_s in runs.finish_s().items():
-                finish_s[scenario.called(process)] = round(at_s, _DIGITS)
+                finish_s[scenario.called(process)] = at_s
             panel = Panel(
                 example=runs.example, averages=averages if self.is_averaged else None, title=scenario.label
             )
@@ -109,14 +107,6 @@ class Study:
 
     def _how(self, options: RunOptions) -> str:
         return f"Mean of {self._times(options)} runs." if self.is_averaged else "One run."
-
-
-def _rows(scenario: Scenario, averages: Averages) -> list[Sequence[Cell]]:
-    return [
-        (time_s, scenario.called(process), resource, round(used[place], _DIGITS))
-        for place, time_s in enumerate(averages.times_s)
-        for (process, resource), used in averages.used_s.items()
-    ]
 
 
 def draw(figure: "Figure", result: Result) -> None:
