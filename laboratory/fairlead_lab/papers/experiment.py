@@ -21,7 +21,7 @@ PAPERS: Final[Mapping[str, str]] = {
     "baa": "003",
     "bbf": "004",
 }
-"""Beginning of an id to the number of the paper, as ``docs/errata.md`` has it."""
+"""Number of each paper, as in ``docs/errata.md``, by the beginning of its experiments' ids."""
 
 
 @unique
@@ -30,7 +30,7 @@ class Agreement(Enum):
 
     AGREES = "agrees"
     WITHIN = "agrees within"
-    """A stated difference, that of reading numbers off a chart or of chance in a simulation."""
+    """Apart by a stated difference: the error of reading a chart, or chance in a simulation."""
     DIFFERS = "differs"
 
 
@@ -40,7 +40,7 @@ class Verdict:
 
     agreement: Agreement
     detail: str = ""
-    """Within what, or in what and why; where the paper is wrong, the place in ``docs/errata.md`` that proves it."""
+    """The difference and its reason; where the paper is wrong, the place in ``docs/errata.md`` that proves it."""
 
     def __str__(self) -> str:
         joint = " " if self.agreement is Agreement.WITHIN else ": "
@@ -65,7 +65,7 @@ class RunOptions:
     """How thoroughly an experiment is run."""
 
     seed: int = 1
-    """Of everything random. The same seed gives the same result, byte for byte."""
+    """Seed of everything random; the same seed gives the same result, byte for byte."""
     is_quick: bool = False
     """A smaller run with wider intervals, seconds instead of minutes."""
 
@@ -80,7 +80,7 @@ class Experiment:
     """What it shows, in one line."""
     columns: tuple[str, ...]
     run: Callable[[RunOptions], Result]
-    """Computes it; pure but for the seed."""
+    """Computes the result, which depends on the options alone."""
     draw: Draw
     """Draws the result as the paper does."""
 

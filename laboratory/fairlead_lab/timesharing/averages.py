@@ -1,4 +1,4 @@
-"""Many runs of the same programs with other service times, and the mean of them."""
+"""Runs the same programs many times with other service times, and takes means."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from fairlead_lab.timesharing.simulation import QUANTUM_MS, Timesharing
 USAGE_COLUMNS: Final = ("time_s", "process", "resource", "used_s")
 
 DIGITS: Final = 6
-"""Of seconds in outputs: means of whole milliseconds, rounded well above the error of their floats."""
+"""Digits of seconds in outputs: means of whole milliseconds, rounded well above the error of floats."""
 
 STEP_S: Final = 0.5
-"""Between two samples of what was used."""
+"""Time between two samples of the use."""
 
 TURNS_MAX: Final = 20_000_000
-"""In all runs: a quarter of an hour or so, and more memory than a gigabyte if no two are of the same process."""
+"""Limit for all runs together: about a quarter of an hour, and up to more than a gigabyte of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Averages:
-    """What was used by some times since the start, over all runs."""
+    """Cumulative use at some times since the start, averaged over runs."""
 
     times_s: tuple[float, ...]
     used_s: dict[tuple[str, str], tuple[float, ...]]
@@ -49,7 +49,7 @@ class Runs:
 
     @property
     def example(self) -> History:
-        """One of them, to be shown by itself."""
+        """The first run, which is shown by itself."""
         return self.histories[0]
 
     @property

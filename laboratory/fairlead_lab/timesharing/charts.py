@@ -23,7 +23,7 @@ NAMED: Final[Mapping[str, str]] = {
 OTHERS: Final = ("#ff7f0e", "#17becf", "#8c564b", "#e377c2", "#bcbd22", "#7f7f7f", "#393b79", "#637939")
 
 _BAR: Final = 0.7
-"""Of a lane's height: the rest is air and the line of the bottleneck."""
+"""Part of a lane's height; the rest is space and the line of the bottleneck."""
 
 _LANES_HIGH: Final = 20
 """From so many resources on lanes grow narrower, so that the figure stays within a page."""
@@ -34,7 +34,7 @@ _ERROR_BARS: Final = 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What is drawn of the runs of some programs."""
+    """The runs of some programs, as they are drawn."""
 
     example: History
     averages: Averages | None
@@ -43,7 +43,7 @@ class Panel:
 
 
 def draw_panels(figure: "Figure", panels: Sequence[Panel]) -> None:
-    """Lanes and lines of one run and, if there are more, the mean of all below; side by side for each panel."""
+    """Draw one run as lanes and lines and, if averaged, the mean of all runs below; panels stand side by side."""
     lines = 3 if any(panel.averages is not None for panel in panels) else 2
     lanes = max(len(panel.example.resources) for panel in panels)
     heights = [0.3 + 0.25 * min(lanes, _LANES_HIGH), 1.5, 1.5][:lines]
@@ -74,7 +74,7 @@ def colours(processes: Sequence[str]) -> dict[str, str]:
 
 
 def draw_lanes(axes: "Axes", history: History) -> None:
-    """Who uses which resource when; a black line above a lane where the resource is a bottleneck."""
+    """Draw who uses which resource when, with a black line above a lane while the resource is a bottleneck."""
     colour_of = colours(history.processes)
     for lane, resource in enumerate(history.resources):
         for process in history.processes:
@@ -91,7 +91,7 @@ def draw_lanes(axes: "Axes", history: History) -> None:
 
 
 def draw_usage(axes: "Axes", history: History) -> None:
-    """What each process has used of all resources together: slope 1 while it runs, 0 while it waits."""
+    """Draw each process's use of all resources together: slope 1 while it runs, 0 while it waits."""
     colour_of = colours(history.processes)
     for process in history.processes:
         corners = {0, history.finished_ms.get(process, history.ends_ms)}
@@ -106,7 +106,7 @@ def draw_usage(axes: "Axes", history: History) -> None:
 
 
 def draw_averages(axes: "Axes", averages: Averages) -> None:
-    """The same over many runs, with the standard deviation from run to run."""
+    """Draw the mean use over many runs, with the standard deviation from run to run."""
     colour_of = colours(list(averages.progress_s))
     every = -(-len(averages.times_s) // _ERROR_BARS)
     for number, (process, progress) in enumerate(averages.progress_s.items()):

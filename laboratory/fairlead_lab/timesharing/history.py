@@ -1,4 +1,4 @@
-"""Who used what and when, and when which resource was a bottleneck: what a run leaves."""
+"""Records of a run: which process used which resource when, and when each resource was a bottleneck."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Periods:
-    """Times at which something was so, in milliseconds; what follows without a gap is one period."""
+    """Periods in milliseconds, in order; adjacent ones are merged."""
 
     starts_ms: list[int] = field(default_factory=list)
     ends_ms: list[int] = field(default_factory=list)
@@ -15,7 +15,7 @@ class Periods:
     """The length of all periods before each."""
 
     def add(self, start_ms: int, end_ms: int) -> None:
-        """One more, not before the last one's end."""
+        """Add a period that does not begin before the last one ends."""
         if self.ends_ms and start_ms == self.ends_ms[-1]:
             self.ends_ms[-1] = end_ms
             return
@@ -25,7 +25,7 @@ class Periods:
         self.ends_ms.append(end_ms)
 
     def length_ms(self, until_ms: int) -> int:
-        """How long it was so until a time, all periods together."""
+        """Total length of all periods until a time."""
         place = bisect_right(self.starts_ms, until_ms) - 1
         if place < 0:
             return 0

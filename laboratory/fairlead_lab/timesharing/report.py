@@ -1,4 +1,4 @@
-"""What is told of many runs of somebody's programs: as JSON, as CSV and as a picture."""
+"""Reports runs of a user's programs as JSON, CSV and a plot."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ SAMPLES_MAX: Final = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Programs, how they were run and what came of it."""
+    """Programs, how they were run, and their runs."""
 
     programs: tuple[Program, ...]
     policy: str
@@ -48,11 +48,11 @@ class Report:
         return {resource: round(part, DIGITS) for resource, part in parts.items() if part > 0}
 
     def averages(self) -> Averages:
-        """What was used by some times, every half second or, in long runs, at ``SAMPLES_MAX`` times."""
+        """Cumulative use every half second or, in long runs, at ``SAMPLES_MAX`` times."""
         return self.runs.averages(STEP_S * max(1, ceil(self.runs.end_s / STEP_S / SAMPLES_MAX)))
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """The whole report for JSON."""
         return {
             "policy": self.policy,
             "seed": self.seed,
@@ -112,7 +112,7 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterator[Sequence[objec
 
 
 def _turn_rows(runs: Runs) -> Iterator[Sequence[object]]:
-    """Of the first run; turns of one process without a gap between them are one."""
+    """Turns of the first run, by time; turns of one process without a gap between them are one."""
     history = runs.example
     turns = [
         (start_ms / 1000, end_ms / 1000, process, resource)

@@ -105,7 +105,7 @@ FIGURE_8: Final = Study(
 
 
 def _requests(purple: float, other: float, times: int) -> tuple[Program, ...]:
-    """Four processes of the same iterations."""
+    """Four processes that run the same iterations."""
     lines = (f"loop {times}", "NETWORK_CS 0.5 0.05 NORM", "CPU_CS 1 0.1 NORM", "DISK_CS 2 0.2 NORM")
     return (
         program("purple", purple, *lines),
@@ -155,7 +155,7 @@ _LONG_RUNS: Final = 10
 
 
 def _lead(purple: float, other: float, seed: int) -> float:
-    """How much more of the disk purple has than the others on average, in long runs."""
+    """Purple's share of the disk over the mean share of the others, in long runs."""
     runs = run_many(_requests(purple, other, 100), _LONG_RUNS, seed=seed, until_s=_LONG_S)
     disk = {name: runs.share(name, "DISK", 20, _LONG_S) for name in runs.processes}
     return disk["purple"] / fmean(disk[name] for name in _OTHERS)
@@ -207,7 +207,7 @@ FIGURE_10: Final = Study(
 
 
 def _ring(width_s: float) -> tuple[Program, ...]:
-    """Eight processes in pairs, each pair on three of four resources."""
+    """Eight processes in four pairs; each pair uses three of four resources."""
     return tuple(
         [
             program(

@@ -149,7 +149,7 @@ _ABSENCE_MS: Final = 300
 
 
 def _bursts(run: History) -> list[tuple[float, float]]:
-    """Each of red's visits to the CPU after the first: how long it had it without a break, and what part of the visit [s]."""
+    """For each visit of red to the CPU after the first: seconds of unbroken use at its start, and red's share of the visit."""
     together_ms = min(run.finished_ms.values())
     visits: list[list[tuple[int, int]]] = []
     for start_ms, end_ms in run.uses["red", "CPU"].until(together_ms):

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 RUNS: Final = 100
 RUNS_QUICK: Final = 20
-"""Of what is averaged: means of finish times within a few tenths of a second of those of 100."""
+"""Enough for mean finish times within a few tenths of a second of those of 100 runs."""
 
 
 def program(name: str, priority: float, *requests: str) -> Program:
-    """A program from the lines of its requests."""
+    """Parse a program from its priority and the lines of its requests."""
     return parse("\n".join(["# Priority:", f"{priority:g}", "# Requests:", *requests]), name)
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Programs that run together."""
+    """A set of programs that run together."""
 
     programs: tuple[Program, ...]
     label: str = ""
-    """Behind the names of processes, where a figure has several scenarios."""
+    """Added to the names of processes where a figure has several scenarios."""
 
     def called(self, process: str) -> str:
         """The process's name within the figure."""
@@ -38,18 +38,18 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsResult(Result):
-    """A result with what is drawn beside its rows."""
+    """A result with the panels of its plot, which rows alone do not give."""
 
     panels: tuple[Panel, ...]
 
 
 Judge = Callable[[Mapping[str, Runs], RunOptions], Sequence[Statement]]
-"""From the runs by label, what the text says."""
+"""Compares the runs, by label of their scenario, with the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """A figure."""
+    """One figure: its programs, and how its runs are judged."""
 
     id: str
     title: str
@@ -60,7 +60,7 @@ class Study:
     """Whether the paper shows the mean of many runs; else one run."""
 
     def experiment(self) -> Experiment:
-        """As ``fairlead reproduce`` has it."""
+        """Return the figure as an experiment of ``fairlead reproduce``."""
         return Experiment(id=self.id, title=self.title, columns=USAGE_COLUMNS, run=self.run, draw=draw)
 
     def run(self, options: RunOptions) -> RunsResult:
@@ -92,7 +92,7 @@ class Study:
         )
 
     def simulate(self, options: RunOptions, policy: str = "bbf") -> dict[str, Runs]:
-        """The runs of each scenario, by label; the policy is another only to see what it changes."""
+        """Run every scenario and return its runs by label; tests pass another policy to see verdicts fail."""
         return {
             scenario.label: run_many(
                 scenario.programs, self._times(options), policy=policy, seed=options.seed
@@ -110,6 +110,6 @@ class Study:
 
 
 def draw(figure: "Figure", result: Result) -> None:
-    """Lanes and lines of one run and, where the paper averages, the mean of all below; a column for each scenario."""
-    assert isinstance(result, RunsResult), "drawn is what was run"
+    """Draw one run as lanes and lines, and below it the mean of all runs if averaged; a column for each scenario."""
+    assert isinstance(result, RunsResult), "expected the result of a study"
     draw_panels(figure, result.panels)

@@ -30,7 +30,7 @@ NODES: Final = 48
 PHASE_S: Final = 120
 JOBS: Final = ("job 1", "job 2")
 PHASES: Final = (((1, 10), (1, 1)), ((2, 4), (1, 3)), ((1, 7), (1, 4)))
-"""What a task of either job needs in each two minutes: CPUs and GB."""
+"""Needs of a task in each phase of two minutes, by job: CPUs and GB."""
 
 _NODE: Final = (4, 14)
 _TASK_MS: Final = (10_000, 20_000)
@@ -39,7 +39,7 @@ _READ_OFF: Final = 0.025
 _EQUAL: Final = 0.05
 """Shares that a chart shows as one line, or two close by: about two of the largest tasks of either phase."""
 _DECIDES_MS: Final = 1000
-"""How often what has become free is given out."""
+"""Interval between two decisions of the master."""
 _PLENTY: Final = 100_000
 """Tasks that each job has to run: more than it can in two minutes."""
 _SETTLED_S: Final = 60
@@ -51,7 +51,7 @@ def _vector(cpus: float, gib: float) -> Vector:
 
 
 class _Cluster:
-    """Two frameworks that never run out of tasks, the allocator between them, and their tasks' ends."""
+    """A cluster with two frameworks that never run out of tasks, under the live allocator."""
 
     def __init__(self, seed: int, decides_ms: int) -> None:
         self.engine = Engine(Random(seed), now_ms=0)  # noqa: S311 - chance that can be repeated is the purpose
@@ -70,14 +70,14 @@ class _Cluster:
             self._allocator.add_framework(FrameworkId(job), Role(job))
 
     def want(self, needs: Sequence[tuple[float, float]]) -> None:
-        """From now on a task of each job needs this."""
+        """Change what a task of each job needs, in the order of ``JOBS``."""
         for job, need in zip(JOBS, needs, strict=True):
             wanted = DemandClass(class_id=ClassId("task"), unit=_vector(*need), units=_PLENTY)
             self._allocator.set_demand(FrameworkId(job), [wanted], self.engine.now_ms)
         self._plan_cycle()
 
     def shares(self, job: str) -> tuple[float, float]:
-        """Of CPU and memory."""
+        """The job's shares of CPU and memory."""
         cpus, mem = (self.held[job, place] / self.capacity[place] for place in (0, 1))
         return cpus, mem
 
@@ -142,7 +142,7 @@ def _run(options: RunOptions) -> Result:
 
 
 def _rows(seed: int, decides_ms: int) -> Iterator[list[Cell]]:
-    """Both jobs' shares once a second, as they are after everything that happens then."""
+    """Both jobs' shares once a second, after all events of that second."""
     cluster = _Cluster(seed, decides_ms)
     for time_s in range(PHASE_S * len(PHASES) + 1):
         phase, since_s = divmod(time_s, PHASE_S)
@@ -192,7 +192,7 @@ def _statements(phases: Sequence[_Phase]) -> list[Statement]:
 
 
 def _furthest(phases: Sequence[_Phase]) -> float:
-    """From what is printed: 70 % and 75 %, and twice two equal shares."""
+    """Greatest distance from the text, which gives 70 %, 75 % and, twice, equal shares."""
     first, second, third = phases
     apart = (second.cpus[0] - second.cpus[1], third.mem[0] - third.mem[1])
     return max(abs(first.mem[0] - 0.70), abs(first.cpus[1] - 0.75), *map(abs, apart))

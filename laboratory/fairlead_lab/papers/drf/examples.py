@@ -21,7 +21,7 @@ COLUMNS: Final = ("case", "policy", "user", "tasks", "resource", "amount", "shar
 
 CPUS_AND_MEM: Final = ("cpus", "mem")
 TWO_RESOURCES: Final = ("resource 1", "resource 2")
-"""Where the paper gives them no name."""
+"""Names for resources that the paper does not name."""
 
 SECTION_4_1: Final[Mapping[str, tuple[float, float]]] = {"A": (1, 4), "B": (3, 1)}
 """Demand of a task: CPUs and GB; there are 9 and 18."""
@@ -44,7 +44,7 @@ class Case:
 def a_problem(
     resources: tuple[str, ...], capacity: tuple[float, ...], demands: Mapping[str, tuple[float, ...]]
 ) -> Problem:
-    """Users of equal weight who want as much as they can get, on one pool."""
+    """Make a problem of one pool and users of equal weight without a limit on their tasks."""
     users = tuple(User(name, demand, (1.0,) * len(demand)) for name, demand in demands.items())
     return Problem(resources, capacity, users)
 
@@ -160,7 +160,7 @@ def _fig7(_: RunOptions) -> Result:
 
 
 def _draw(figure: "Figure", result: Result) -> None:
-    """A bar for each resource, divided among the users; a panel for each case."""
+    """Draw a panel for each case, with a bar for each resource that is divided among the users."""
     panels = list(dict.fromkeys((str(row[0]), str(row[1])) for row in result.rows))
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for panel, each in zip(panels, axes, strict=True):

@@ -21,24 +21,24 @@ COLUMNS: Final = (
 """``mean_reduction`` is the mean over the jobs of 1 - completion under DRF / completion in slots."""
 
 HEAVY_SHARES: Final = (0.1, HEAVY_SHARE, 0.4)
-"""Of map stages; the middle one is that of the trace's model."""
+"""Shares of map stages that are heavy on memory; the middle one is that of the trace's model."""
 STEEPNESS: Final = Slowdown().memory
 SIZE_ENDS: Final = (500, 1000, 1500, 2000, 2500, 3000)
-"""Tasks; what is larger is one class more."""
+"""Largest number of tasks of each class of jobs but the last, which has no limit."""
 
 _QUICK: Final = Part(from_s=12 * 3600, until_s=16 * 3600, divisor=80)
 _WHOLE: Final = Part(divisor=40)
 _PRINTED: Final = (-0.03, 0.66)
-"""Of the smallest and of the largest jobs."""
+"""Mean reductions that the paper gives for the smallest and for the largest jobs."""
 _NO_BETTER: Final = 0.1
 """A reduction below it is as good as none."""
 _CLOSE: Final = 0.2
-"""How far from the paper's number for large jobs one may be on another trace with modelled demands and say that it agrees within that."""
+"""Tolerance for the paper's number for large jobs, since the trace is another one and demands are modelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One run under each policy, of the same jobs."""
+    """One run of the same jobs under each of both policies."""
 
     work: Work
     heavy_share: float
@@ -48,7 +48,7 @@ class Pair:
     slots_ms: Sequence[int]
 
     def rows(self) -> list[list[Cell]]:
-        """A row for each size of jobs of which there are any."""
+        """Return a row for each class of sizes that has jobs."""
         found = []
         for low, high in zip((0, *SIZE_ENDS), (*SIZE_ENDS, None), strict=True):
             places = [
@@ -113,7 +113,7 @@ def _run(options: RunOptions) -> Result:
 
 
 def compare(by_share: Mapping[float, Sequence[Sequence[Cell]]]) -> tuple[list[Statement], str]:
-    """What the text says beside the rows of each share of memory-heavy work, and how far its two numbers are from those found."""
+    """Compare rows, by share of memory-heavy work, with the text; return statements and the distance of its two numbers."""
     rows = by_share[HEAVY_SHARE]
     small, *_, large = reductions = numbers(rows, 6)
     furthest = max(abs(small - _PRINTED[0]), abs(large - _PRINTED[1]))
@@ -144,7 +144,7 @@ def compare(by_share: Mapping[float, Sequence[Sequence[Cell]]]) -> tuple[list[St
 
 
 def _draw(figure: "Figure", result: Result) -> None:
-    """Bars by size of the job, side by side for the shares of memory-heavy work."""
+    """Draw bars by size of the job, side by side for each share of memory-heavy work."""
     axes = figure.add_subplot()
     sizes = list(dict.fromkeys(str(row[2]) for row in result.rows))
     width = 0.8 / len(HEAVY_SHARES)

@@ -39,7 +39,7 @@ Measured = Mapping[str, Mapping[str, Finished]]
 
 @lru_cache
 def _measure(seeds: range, setup: Setup) -> Measured:
-    """All policies; kept, since four figures show one experiment."""
+    """Measure all policies; cached, because four figures show one experiment."""
     return {
         policy: mean_of_runs(policy, seeds, replace(setup, sees_memory=policy != CPU_ONLY))
         for policy in POLICIES
@@ -101,7 +101,7 @@ def _sweep_of_placements(seeds: range) -> str:
 
 
 def _beaten_by(measured: Measured) -> str:
-    """Policies that finish more jobs of a class than DRF, with both numbers."""
+    """Name the policies that finish more jobs of a class than DRF, with both numbers."""
     better = [
         f"{policy} ({by_class[kind].jobs:.1f} {kind} jobs to {measured[DRF][kind].jobs:.1f})"
         for policy, by_class in measured.items()
@@ -134,7 +134,7 @@ class _Figure:
         return f"{what}, {self.kind} jobs: DRF, slots, and CPU fairness"
 
     def statements(self, measured: Measured) -> list[Statement]:
-        """What the paper says of it."""
+        """Compare the measurements with what the paper says of the figure."""
         if self.shows_jobs:
             return [self._few_in_slots(measured), self._by_cpu(measured)]
         return [self._shortest(measured)]
@@ -174,7 +174,7 @@ class _Figure:
         )
 
     def draw(self, figure: "Figure", result: Result) -> None:
-        """A bar for each policy."""
+        """Draw a bar for each policy."""
         rows = [row for row in result.rows if row[1] == self.kind]
         axes = figure.add_subplot()
         heights = numbers(rows, 2 if self.shows_jobs else 3)

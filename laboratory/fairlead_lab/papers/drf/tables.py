@@ -30,10 +30,10 @@ POLICIES: Final = ("asset", "ceei", "drf")
 """Of table 2, in its order."""
 
 PROPERTIES_OF_TABLE_2: Final[tuple[Property, ...]] = PROPERTIES[:8]
-"""The others are those of paper 000."""
+"""The remaining properties are those of paper 000."""
 
 _TRIALS: Final = 1_000
-"""Problems a kind and cell: the search for what does not hold finds it among the first dozens."""
+"""Random problems of each kind for each entry; violations are found among the first dozens."""
 _TRIALS_QUICK: Final = 60
 
 
@@ -106,7 +106,7 @@ def _table_2_row(finding: Finding) -> list[Cell]:
 
 
 def verdict(findings: Sequence[Finding]) -> Verdict:
-    """The search beside the printed table."""
+    """Compare the results of the search with the printed table."""
     wrong = [each for each in findings if contradicts(each, claim_about(each.policy, each.property_name))]
     counted = f"{len(findings) - len(wrong)} of {len(findings)} entries"
     if not wrong:
@@ -125,7 +125,7 @@ def _why(finding: Finding) -> str:
 
 
 def _draw_table_1(figure: "Figure", result: Result) -> None:
-    """Both dominant shares after each step."""
+    """Draw both dominant shares after each step."""
     axes = figure.add_subplot()
     steps = [0, *(int(row[0] or 0) for row in result.rows)]
     for name, place in (("A", 4), ("B", 7)):
@@ -139,7 +139,7 @@ def _draw_table_1(figure: "Figure", result: Result) -> None:
 
 
 def _draw_table_2(figure: "Figure", result: Result) -> None:
-    """The table, with a tick where nothing was found against a property."""
+    """Draw the table, with a tick where no violation of a property was found."""
     axes = figure.add_subplot()
     axes.set_axis_off()
     signs = {(row[0], row[1]): _sign(holds=bool(row[2]), needs_zero=bool(row[3])) for row in result.rows}

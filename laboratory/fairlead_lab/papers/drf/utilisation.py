@@ -31,7 +31,7 @@ _SHOWN_S: Final = 300
 
 
 class _Use:
-    """Watches what nodes can give of what their tasks want, which is at most what they have."""
+    """Tracks the resources in use: of each node what its tasks want, at most what the node has."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._total = {node.name: node.total for node in nodes}
@@ -40,13 +40,13 @@ class _Use:
         """CPU and memory."""
 
     def arrived(self, job: Job, now_ms: int) -> None:
-        """Of no interest."""
+        """Ignored: only starts and ends of tasks change the use."""
 
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:
-        """Of no interest: it uses nothing."""
+        """Ignored: a refused job uses nothing."""
 
     def finished(self, job: Job, now_ms: int) -> None:
-        """Of no interest."""
+        """Ignored: only starts and ends of tasks change the use."""
 
     def started(self, batch: Batch) -> None:
         """See ``Watcher``."""

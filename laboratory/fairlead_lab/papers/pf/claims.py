@@ -1,4 +1,4 @@
-"""Figures 4 and 5 of paper 000, section 3.4: what jobs get that claim more than they need, alone or as a class.
+"""Figures 4 and 5 of paper 000, section 3.4: service rates of jobs that claim more than they need, alone or as a class.
 
 Profiles are (1, alpha) and (alpha, 1), alpha = 1/10. Those of class 1 claim beta > alpha of resource 2, which pays against
 n jobs of class 2 if n is known: best is beta = 1 / (1 + n (1 - alpha)), at which the claims use up both resources. A
@@ -31,7 +31,7 @@ CLAIMS: Final[Mapping[str, float]] = {
     "n2": 1 / (1 + 2 * (1 - ALPHA)),
     "n1": 1 / (1 + 1 * (1 - ALPHA)),
 }
-"""What is claimed of resource 2: the truth, or what is best against so many jobs of class 2. 2/11, 5/14 and 10/19."""
+"""Claims of resource 2: the true need, and the best claims against 5, 2 and 1 jobs of class 2: 2/11, 5/14 and 10/19."""
 
 _ALONE: Final = tuple(part / 20 for part in range(20))
 """rho_2 in figure 4."""
@@ -41,7 +41,7 @@ _TOGETHER_QUICK: Final = (0.1, 0.3, 0.5, 0.6, 0.8)
 """CPU loads by true requirements in figure 5."""
 
 _NEAR_CAPACITY: Final = 0.95
-"""Between this load of what is claimed and 1 a point is left out: its chain has more states than it is worth."""
+"""From this load of what is claimed up to 1, points are left out: their chains have too many states."""
 
 _NEGLIGIBLE: Final = 1e-12
 
@@ -49,7 +49,7 @@ _Row = tuple[float, str, float]
 
 
 def claiming(beta: float) -> Profiles:
-    """What the classes are served by when class 1 claims beta of resource 2."""
+    """Profiles that the policy sees when class 1 claims beta of resource 2."""
     return ((1.0, beta), SYMMETRIC[1])
 
 
@@ -70,7 +70,7 @@ def mean_rate_of_permanent_job(rates: Rates, rho: float) -> float:
 
 
 def _run_figure_4(_: RunOptions) -> Result:
-    """Nothing here is random or long."""
+    """Compute figure 4; options change nothing, as it is exact and quick."""
     rows: list[_Row] = []
     for claim, beta in CLAIMS.items():
         rates = Rates("pf", claiming(beta))
@@ -154,7 +154,7 @@ def _figure_5(rows: Sequence[_Row]) -> list[Statement]:
 
 
 def _drawer(below: str) -> Callable[["Figure", Result], None]:
-    """The truth as a solid line, false claims as dashed ones, as in the paper."""
+    """Make a plot with a solid line for true requirements and dashed ones for false claims, as in the paper."""
 
     def draw(figure: "Figure", result: Result) -> None:
         axes = framed(figure, below)

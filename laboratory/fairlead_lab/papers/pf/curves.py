@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS: Final = ("load", "policy", "class", "service_rate", "half_width", "method")
-"""Of every figure whose curves are policies and classes."""
+"""Columns of every figure with a curve for each policy and class."""
 
 EXACT: Final = "exact"
 SIMULATED: Final = "simulated"
 
 Row = tuple[float, str, int, float, float, str]
-"""In the order of ``COLUMNS``."""
+"""A row in the order of ``COLUMNS``."""
 
 _COLOURS: Final = ("tab:blue", "tab:red", "tab:green", "tab:orange")
 """By class."""
@@ -34,7 +34,7 @@ def rates_of(rows: Sequence[Sequence[Cell]], policy: str, number: int, method: s
 
 
 def drawer(classes: Collection[int] | None = None) -> Callable[["Figure", Result], None]:
-    """Draws these classes, or all: lines by the best that is known, and what is simulated as points with intervals."""
+    """Make a plot of some or all classes: lines through the best known rates, simulated ones as points with intervals."""
 
     def draw(figure: "Figure", result: Result) -> None:
         axes = framed(figure, "load of resource 1 (CPU)")
@@ -48,7 +48,7 @@ def drawer(classes: Collection[int] | None = None) -> Callable[["Figure", Result
 
 
 def framed(figure: "Figure", below: str) -> "Axes":
-    """The axes of all these figures."""
+    """Add axes from 0 to 1 for service rates, with a label for the horizontal one."""
     axes = figure.add_subplot()
     axes.set_xlabel(below)
     axes.set_ylabel("service rate")
@@ -59,7 +59,7 @@ def framed(figure: "Figure", below: str) -> "Axes":
 
 
 def best_of(rows: Sequence[Sequence[Cell]], policy: str, number: int) -> dict[float, float]:
-    """Service rate by load, in order: exact where there is that, else simulated."""
+    """Service rate by load, in increasing order: exact where known, else simulated."""
     found = rates_of(rows, policy, number, SIMULATED) | rates_of(rows, policy, number, EXACT)
     return dict(sorted(found.items()))
 
@@ -92,5 +92,5 @@ def experiment(
     run: Callable[[RunOptions], Result],
     classes: Collection[int] | None = None,
 ) -> Experiment:
-    """An experiment whose rows are such curves."""
+    """Make an experiment whose rows have ``COLUMNS``; ``classes`` are drawn, or all."""
     return Experiment(id=experiment_id, title=title, columns=COLUMNS, run=run, draw=drawer(classes))

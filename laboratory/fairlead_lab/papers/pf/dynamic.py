@@ -22,17 +22,17 @@ _FEW: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much is computed."""
+    """Loads and jobs to compute."""
 
     exact_loads: tuple[float, ...]
     simulated_loads: tuple[float, ...]
     jobs: int
-    """In a simulation, at load 0; by 1 / (1 - load) more at others, where the population takes longer to forget."""
+    """Of a simulation at load 0; divided by 1 - load at others, where the population takes longer to forget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One of them."""
+    """One figure: its traffic, how much is computed, and how it is judged."""
 
     traffic: Traffic
     quick: Scale
@@ -74,7 +74,7 @@ _NOTES: Final = (
 
 
 def _methods(rows: Sequence[Row]) -> list[Statement]:
-    """Whether what is simulated is what is exact."""
+    """Compare simulated rates with exact ones."""
     exact = {row[:3]: row[3] for row in rows if row[5] == EXACT}
     both = [(row, exact[row[:3]]) for row in rows if row[5] == SIMULATED and row[:3] in exact]
     widest = max(abs(row[3] - gamma) for row, gamma in both)

@@ -45,16 +45,16 @@ _HEAVY_PAIRS: Final = ((0.1, 0.1), (0.1, 0.5), (0.1, 1.0))
 _HEAVY_PARTS: Final = (3, 1)
 
 _SMALL: Final = 1e-3
-"""A light load; with half of it as well, what goes by its square is taken out."""
+"""A light load; a second one of half of it cancels the term of its square."""
 
 _LIGHT_JOBS: Final = 5
-"""More at once have a chance of the order of the load to the fifth."""
+"""More jobs at once have a probability of the order of the load to the fifth."""
 
 _SAME: Final = 1e-4
 """Coefficients that differ by less are the same."""
 
 _NEAR: Final = 0.03
-"""Of a limit in heavy traffic: less is not told from it at the loads that are computed."""
+"""Relative distance from a limit in heavy traffic that the computed loads cannot tell from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class _Pair:
 
 
 def _run_light(_: RunOptions) -> Result:
-    """Nothing here is random or long."""
+    """Compute light traffic; options change nothing, as it is exact and quick."""
     rows: list[tuple[float, float, str, int, int, float, float, float]] = []
     for pair in (_Pair(*values) for values in _LIGHT_PAIRS):
         for policy in POLICIES:
@@ -166,7 +166,7 @@ _Curve = list[tuple[float, float, float]]
 def _heavy_statements(
     rows: Sequence[tuple[float, float, str, int, float, float, float, float, float]],
 ) -> list[Statement]:
-    """Whether the corrected limits are approached, and by which curve that shows best that the printed ones are not."""
+    """Compare the curves with the printed limits, naming the one that is furthest off, and with the corrected limits."""
     curves: dict[tuple[float, float, str, int], _Curve] = {}
     for row in rows:
         curves.setdefault(row[:4], []).append(row[6:])
@@ -202,7 +202,7 @@ def _is_near(points: _Curve, place: int) -> bool:
 
 
 def _draw_light(figure: "Figure", result: Result) -> None:
-    """Coefficients side by side: what is printed, and what is."""
+    """Draw printed, corrected and computed coefficients side by side."""
     axes = figure.add_subplot()
     rows: list[Sequence[Cell]] = [row for row in result.rows if row[3] != row[4]]
     places = range(len(rows))
@@ -220,7 +220,7 @@ def _draw_light(figure: "Figure", result: Result) -> None:
 
 
 def _draw_heavy(figure: "Figure", result: Result) -> None:
-    """One plot for each pair of alpha and beta."""
+    """Draw a panel for each pair of alpha and beta."""
     pairs = list(dict.fromkeys((float(row[0] or 0), float(row[1] or 0)) for row in result.rows))
     panels = figure.subplots(1, len(pairs))
     for axes, pair in zip(panels, pairs, strict=True):

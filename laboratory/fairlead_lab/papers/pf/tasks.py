@@ -85,7 +85,7 @@ def work(arrivals: Sequence[float], *, jobs: int, stages: int, seed: str) -> Ite
 
 
 class _Stopwatch:
-    """Takes the time of each job, and counts it in its batch by the order of arrival."""
+    """Adds up sizes and times of jobs by class and by batch, in the order of arrival."""
 
     def __init__(self, first: int, jobs: int) -> None:
         """The first jobs warm the cluster up; ``jobs`` count after them."""
@@ -94,17 +94,17 @@ class _Stopwatch:
         self.found = [Batches(_BATCHES) for _ in _UNITS]
 
     def arrived(self, job: Job, now_ms: int) -> None:
-        """It knows when."""
+        """Ignored: a job knows when it was submitted."""
 
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:
         """Never: every task fits an empty cluster."""
         raise AssertionError(f"job {job.job_id} at {now_ms}: {why} {bundle.unit}")
 
     def started(self, batch: Batch) -> None:
-        """Of no account."""
+        """Ignored: only finished jobs count."""
 
     def ended(self, batch: Batch, now_ms: int) -> None:
-        """Of no account."""
+        """Ignored: only finished jobs count."""
 
     def finished(self, job: Job, now_ms: int) -> None:
         """The mean size is 1; what this job's tasks take of it is known."""
@@ -117,7 +117,7 @@ class _Stopwatch:
 
 
 def simulate(policy: str, load: float, *, jobs: int, stages: int, seed: str) -> list[Batches]:
-    """So many jobs after a tenth as many that warm up, and as many behind them; what each class took."""
+    """Run ``jobs`` jobs between a tenth as many before and after them; return sizes and times by class."""
     around = max(5, jobs // 10)
     watch = _Stopwatch(around, jobs)
     pool = Pool(
