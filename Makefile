@@ -86,7 +86,7 @@ LOCK := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 
 
 lock: ## bring the lock files up to date with pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv --clear .venv-lock && .venv-lock/bin/python -m pip install --quiet 'uv>=0.5'; }
-	@$(LOCK) $(LOCK_ARGS) --extra plot --extra solve --extra mqtt --extra metrics --group dev pyproject.toml --output-file requirements.lock
+	@$(LOCK) $(LOCK_ARGS) --extra plot --extra report --extra solve --extra mqtt --extra metrics --group dev pyproject.toml --output-file requirements.lock
 	@$(LOCK) --extra mqtt --extra metrics pyproject.toml --constraint requirements.lock --output-file requirements-runtime.lock
 	@$(LOCK) $(LOCK_ARGS) --group pyproject.toml:protos --output-file requirements-protos.lock
 	@echo "lock: wrote requirements.lock, requirements-runtime.lock and requirements-protos.lock"

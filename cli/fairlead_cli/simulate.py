@@ -285,12 +285,13 @@ def _progress(cases: int) -> "Iterator[Progress]":
 def _write(out: Path, outcome: "Outcome", request: Request) -> None:
     from fairlead_lab.plotting import PlotsUnavailable
     from fairlead_lab.study.report_folder import write_report
+    from fairlead_lab.study.report_page import PageUnavailable
 
     # As it was typed, for whoever wants to do it again.
     command = shlex.join(["fairlead", *sys.argv[1:]])
     try:
         write_report(out, outcome, title=request.subject, command=command)
-    except PlotsUnavailable as error:
+    except (PlotsUnavailable, PageUnavailable) as error:
         click.echo(f"fairlead simulate: {error}", err=True)
 
 
@@ -313,7 +314,8 @@ def _print(outcome: "Outcome", out: Path | None) -> None:
     for line in (*refusals(outcome), *doubts(outcome)):
         print(line)
     if out is not None:
-        print(f"\n{out / 'report.html'}")
+        page = out / "report.html"
+        print(f"\n{page if page.exists() else out / 'results.json'}")
 
 
 def _cell(policy: str, row: Any) -> str:

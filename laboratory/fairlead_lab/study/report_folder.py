@@ -14,7 +14,8 @@ from fairlead_lab.study.study import Outcome
 def write_report(folder: Path, outcome: Outcome, *, title: str, command: str) -> None:
     """Write ``report.html``, ``results.json``, and a CSV and a PNG of each chart into an existing folder.
 
-    The same study writes the same bytes. Without the library that draws, the page has tables only and says so.
+    The same study writes the same bytes. Without the library that draws, the page has tables only and says so; without the
+    template engine there is no page, and a former one is removed.
 
     Args:
         folder: May hold a former report, which is overwritten.
@@ -24,6 +25,7 @@ def write_report(folder: Path, outcome: Outcome, *, title: str, command: str) ->
 
     Raises:
         PlotsUnavailable: everything but the plots is there.
+        PageUnavailable: everything but the page is there.
         OSError: a file cannot be written.
     """
     data = all_data(outcome)
@@ -37,6 +39,7 @@ def write_report(folder: Path, outcome: Outcome, *, title: str, command: str) ->
     finally:
         for name, png in plots.items():
             (folder / f"{name}.png").write_bytes(png)
+        (folder / "report.html").unlink(missing_ok=True)
         page = report_page(outcome, plots, title=title, command=command)
         (folder / "report.html").write_text(page, encoding="utf-8")
 

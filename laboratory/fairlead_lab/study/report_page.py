@@ -1,22 +1,41 @@
-"""The report of a study as one page that stands alone, for somebody who has to choose a policy."""
+"""The report of a study as one page: the numbers and sentences that the template `report.html.jinja` shows.
 
+The template engine is an extra, looked for only when a page is to be written.
+"""
+
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Final
+from html import escape
+from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.metrics.measures import Best, measures
-from fairlead_lab.metrics.result import PolicyResult
-from fairlead_lab.study import html
+from fairlead_lab.metrics.result import SHORT_MS, PolicyResult
 from fairlead_lab.study.advice import summary
 from fairlead_lab.study.certainty import how_told_apart, what_seeds_change
+from fairlead_lab.study.comparison import NOTICEABLE
+from fairlead_lab.study.plot_data import are_waits_of_all_seeds
+from fairlead_lab.study.policy_words import in_words
 from fairlead_lab.study.questions import Answer, answers
-from fairlead_lab.study.report_words import CHARTS, TERMS, policy_terms, setting_terms, which_seeds
 from fairlead_lab.study.study import Outcome
 from fairlead_lab.study.tables import refusals, size_rows, summary_rows
-from fairlead_lab.study.telling_apart import rank
+from fairlead_lab.study.telling_apart import is_crowded, rank
 from fairlead_lab.study.user_tables import gains, users
+from fairlead_master.allocation import placement
 from fairlead_proto.resources import ResourceKinds, Vector
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 _BYTES: Final = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"))
+_OVER_TIME: Final = frozenset({"utilization", "queue", "dominant-shares"})
+_OF_ALL_JOBS: Final = frozenset({"completion", "bounded-slowdown"})
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]], Sequence[frozenset[int]]]
+"""Columns, rows, and for each row the places of the cells to mark; no rows of marks, no marks."""
+
+
+class PageUnavailable(RuntimeError):
+    """The template engine is not installed; the message says how to install it."""
 
 
 def report_page(outcome: Outcome, plots: Mapping[str, bytes], *, title: str, command: str) -> str:
@@ -27,56 +46,82 @@ def report_page(outcome: Outcome, plots: Mapping[str, bytes], *, title: str, com
         plots: As PNG, by the name of their table; those that are missing are left out.
         title: What was simulated.
         command: With which it can be repeated.
+
+    Raises:
+        PageUnavailable: see there.
     """
-    policies = outcome.study.policies
+    template = _template()
+    study, workloads = outcome.study, outcome.workloads
     known = answers(outcome)
-    parts = [
-        html.heading(f"{title} under {', '.join(policies)}", 1),
-        *_setting(outcome),
-        html.heading("Which policy?"),
-        html.bullets(summary(outcome, known)),
-        *_chart("completion-ratio", outcome, plots),
-        _questions(outcome, known),
-        html.small_print(how_told_apart(outcome, known)),
-        html.heading("What the policies do, and the words of this page"),
-        html.terms([*policy_terms(outcome), *TERMS]),
-        html.heading("All measures"),
-        _measures(outcome),
-        *_charts(outcome, plots),
-        *users(outcome),
-        html.heading("How it was run, and how to run it again"),
-        html.terms(setting_terms(outcome)),
-        html.paragraph(
-            "The same command gives the same numbers. The CSV files beside this page have what the charts show."
-        ),
-        html.code(command),
-    ]
-    if not plots:
-        parts.insert(
-            1, html.paragraph("There are no charts here, since matplotlib is not installed.", is_note=True)
-        )
-    return html.page(f"{title}: {', '.join(policies)}", parts)
-
-
-def _setting(outcome: Outcome) -> list[str]:
-    study, options = outcome.study, outcome.study.options
-    workload = outcome.workloads[0]
-    capacity = _amounts(workload.yardstick.survey.capacity)
-    who = "each job has a share of its own" if options.is_user_per_job else f"{workload.users} users"
-    of_first = (
-        " under the first seed" if len({(each.jobs, each.tasks) for each in outcome.workloads}) > 1 else ""
+    return template.render(
+        title=title,
+        command=command,
+        policies=study.policies,
+        seeds=study.seeds,
+        options=study.options,
+        placement=placement.parse(study.options.placement).name,
+        nodes=len(study.nodes),
+        capacity=_amounts(workloads[0].yardstick.survey.capacity),
+        workload=workloads[0],
+        differs_by_seed=len({(each.jobs, each.tasks) for each in workloads}) > 1,
+        what_seeds_change=what_seeds_change(outcome),
+        refusals=refusals(outcome),
+        summary=summary(outcome, known),
+        questions=_questions(outcome, known),
+        how_told_apart=how_told_apart(outcome, known),
+        in_words=in_words,
+        short_s=SHORT_MS // 1000,
+        noticeable=f"{100 * NOTICEABLE:.0f}",
+        is_crowded=any(is_crowded(runs) for runs in outcome.results.values()),
+        measures=_measures(outcome),
+        sizes=_sizes(outcome),
+        gains=gains(outcome),
+        users=users(outcome),
+        user_count=len(workloads[0].yardstick.survey.users),
+        plots={name: b64encode(png).decode("ascii") for name, png in plots.items()},
+        seeds_shown=lambda name: _seeds_shown(name, outcome),
     )
-    parts = [
-        html.paragraph(
-            "What this workload would get on these nodes, simulated with the same code that shares out and keeps account on a live "
-            f"master. {workload.jobs:,} jobs of {workload.tasks:,} tasks, {who}{of_first}, on {len(study.nodes):,} nodes with "
-            f"{capacity} in all. {what_seeds_change(outcome)}"
-        )
-    ]
-    found = refusals(outcome)
-    if found:
-        parts.append(html.note("Not everything was run:", found))
-    return parts
+
+
+def _template() -> "Template":
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise PageUnavailable(
+            "report.html: expected jinja2, which is not installed: pip install 'fairlead[report]'"
+        ) from None
+
+    def escaped(value: object) -> Markup:
+        return value if isinstance(value, Markup) else Markup(escape(str(value)))  # noqa: S704 - it is escaped
+
+    def words(text: str) -> Markup:
+        """Words on one line, however the template breaks them."""
+        return escaped(" ".join(Markup(text).unescape().split()))  # noqa: S704 - it is escaped again
+
+    environment = Environment(
+        loader=PackageLoader("fairlead_lab.study", ""),
+        autoescape=True,
+        finalize=escaped,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["words"] = words
+    return environment.get_template("report.html.jinja")
+
+
+def _seeds_shown(name: str, outcome: Outcome) -> str:
+    """Which runs a chart shows, as a sentence; empty where there is one of each policy."""
+    seeds = outcome.study.seeds
+    if len(seeds) < 2:
+        return ""
+    if name in _OVER_TIME or (name == "wait-by-demand-size" and not are_waits_of_all_seeds(outcome)):
+        return f" This is the run with seed {seeds[0]} alone."
+    if name in _OF_ALL_JOBS:
+        return f" Jobs of all {len(seeds)} seeds together."
+    return f" Means over all {len(seeds)} seeds."
 
 
 def _amounts(capacity: Vector) -> str:
@@ -92,25 +137,23 @@ def _bytes(amount: float) -> str:
     return f"{amount / size:,.4g} {unit}"
 
 
-def _questions(outcome: Outcome, known: Sequence[Answer]) -> str:
+def _questions(outcome: Outcome, known: Sequence[Answer]) -> Table:
     rows, best = [], []
     has_finest = any(answer.finest for answer in known)
     for answer in known:
-        numbers = [number + " †" * (place in answer.left_out) for place, number in enumerate(answer.numbers)]
         degree = "" if answer.has_interval or len(answer.numbers) < 2 else " °"
         rows.append(
             (
                 f"{answer.question.text}{degree}\n{answer.meaning}",
-                *numbers,
+                *_with_daggers(answer.numbers, answer.left_out),
                 *([answer.finest or "-"] if has_finest else []),
             )
         )
-        best.append(frozenset(place + 1 for place in answer.best))
-    columns = ("Question", *outcome.study.policies, *(["could tell"] if has_finest else []))
-    return html.table(columns, rows, best)
+        best.append(_after_first(answer.best))
+    return ("Question", *outcome.study.policies, *(["could tell"] if has_finest else [])), rows, best
 
 
-def _measures(outcome: Outcome) -> str:
+def _measures(outcome: Outcome) -> Table:
     policies = outcome.study.policies
     rows, best = [("jobs finished", *map(_finished, outcome.results.values()))], [frozenset[int]()]
     for measure in measures([run for runs in outcome.results.values() for run in runs]):
@@ -119,19 +162,22 @@ def _measures(outcome: Outcome) -> str:
         is_shown = measure.best is not Best.NEITHER or any(each is not None and each.mean for each in found)
         if is_shown and any(each is not None for each in found):
             ranking = rank(measure, outcome.results)
-            cells = measure.write_all(found)
-            rows.append(
-                (
-                    measure.title,
-                    *(cell + " †" * (place in ranking.left_out) for place, cell in enumerate(cells)),
-                )
-            )
-            best.append(frozenset(place + 1 for place in ranking.best))
+            rows.append((measure.title, *_with_daggers(measure.write_all(found), ranking.left_out)))
+            best.append(_after_first(ranking.best))
     if len(policies) > 1:
         ratios = next(row for row in summary_rows(outcome) if row["measure"].startswith("mean completion /"))
         rows.insert(2, (f"  {ratios['measure']} (95 % interval)", *(ratios[policy] for policy in policies)))
         best.insert(2, frozenset())
-    return html.table(("Measure", *policies), rows, best)
+    return ("Measure", *policies), rows, best
+
+
+def _with_daggers(cells: Sequence[str], left_out: frozenset[int]) -> list[str]:
+    return [cell + " †" * (place in left_out) for place, cell in enumerate(cells)]
+
+
+def _after_first(places: frozenset[int]) -> frozenset[int]:
+    """The places of policies in a row that begins with something else."""
+    return frozenset(place + 1 for place in places)
 
 
 def _finished(runs: Sequence[PolicyResult]) -> str:
@@ -140,32 +186,8 @@ def _finished(runs: Sequence[PolicyResult]) -> str:
     return " ".join(dict.fromkeys(f"{run.jobs_finished:,} of {run.jobs:,}" for run in runs))
 
 
-def _chart(name: str, outcome: Outcome, plots: Mapping[str, bytes]) -> list[str]:
-    if name not in plots:
-        return []
-    title, caption = (text.replace("FIRST", outcome.study.policies[0]) for text in CHARTS[name])
-    return [html.picture(plots[name], alternative=title, caption=caption + which_seeds(name, outcome))]
-
-
-def _charts(outcome: Outcome, plots: Mapping[str, bytes]) -> list[str]:
-    """All but the one that stands where a policy is chosen."""
-    parts = []
-    for name, (title, _) in CHARTS.items():
-        if name == "completion-ratio":
-            continue
-        if name in plots:
-            parts += [html.heading(title), *_chart(name, outcome, plots)]
-        if name == "reduction-by-job-size" and len(outcome.study.policies) > 1:
-            parts.append(_sizes(outcome))
-        if name == "better-and-worse" and len(outcome.study.policies) > 1:
-            parts.append(gains(outcome))
-    return parts
-
-
-def _sizes(outcome: Outcome) -> str:
+def _sizes(outcome: Outcome) -> Table:
     policies = outcome.study.policies
     rows = [(row["measure"], *(row[policy] for policy in policies)) for row in size_rows(outcome)]
-    return html.table(
-        ("Tasks of the job: mean completion, and in brackets as a multiple of the first policy's", *policies),
-        rows,
-    )
+    first = "Tasks of the job: mean completion, and in brackets as a multiple of the first policy's"
+    return (first, *policies), rows, ()

@@ -6,7 +6,6 @@ from typing import Final
 from fairlead_lab.metrics.intervals import estimate
 from fairlead_lab.metrics.measures import span, unit_of
 from fairlead_lab.metrics.result import UserReport
-from fairlead_lab.study import html
 from fairlead_lab.study.comparison import NOTICEABLE, changes_by_user
 from fairlead_lab.study.study import Outcome
 
@@ -19,7 +18,11 @@ _Runs = Sequence[Mapping[str, UserReport]]
 """Users by name, a mapping for each seed."""
 
 
-def gains(outcome: Outcome) -> str:
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Columns and rows."""
+
+
+def gains(outcome: Outcome) -> Table:
     """How many users are done sooner and later than under the first policy, and who most of all."""
     policies = outcome.study.policies
     first = outcome.results[policies[0]]
@@ -35,16 +38,15 @@ def gains(outcome: Outcome) -> str:
             )
         )  # fmt: skip
     columns = (f"Beside {policies[0]}", "users done sooner", "most of all", "users done later", "most of all")
-    return html.table(columns, rows)
+    return columns, rows
 
 
 def _named(users: Sequence[str]) -> str:
     return ", ".join(users[:3]) if users else "-"
 
 
-def users(outcome: Outcome) -> list[str]:
+def users(outcome: Outcome) -> Table:
     """Each user's mean completion under each policy, means over the seeds; what seeds tell from the first policy is marked."""
-    policies, seeds = outcome.study.policies, outcome.study.seeds
     by_policy = {
         policy: [{user.user: user for user in run.users} for run in runs]
         for policy, runs in outcome.results.items()
@@ -57,28 +59,7 @@ def users(outcome: Outcome) -> list[str]:
     ]
     found = [_row(name, list(by_policy.values())) for name in shown]
     rows = [row for row in found if row is not None]
-    return [
-        html.heading("User by user"),
-        html.paragraph(_introduction(len(order), len(rows), len(seeds), policies[0])),
-        html.table(("User", "Jobs", "Tasks", "Alone", *policies), rows),
-    ]
-
-
-def _introduction(users: int, shown: int, seeds: int, first: str) -> str:
-    text = (
-        "Mean completion of a user's jobs. “Alone” is what the jobs would have taken on an own static 1/n of the cluster, and “!” marks "
-        "who is worse off than that by more than a tenth; “never” means that a task is larger than such a slice."
-    )
-    if seeds > 1:
-        text += (
-            f" Means over all {seeds} seeds; “! 1/{seeds}” is worse off with one of them. ↓ is sooner than under {first} and ↑ is later, by more "
-            "than a hundredth and more than the 95 % interval of the difference seed by seed. Each is a test by itself: of many, some mark chance."
-        )
-    else:
-        text += " Of one run there is nothing to tell chance by, so sooner and later are not marked."
-    if shown < users:
-        text += f" Those with the most work (dominant share times run time), and all who are worse off: {shown} of {users}; users.csv has them all."
-    return text
+    return ("User", "Jobs", "Tasks", "Alone", *outcome.study.policies), rows
 
 
 def _row(name: str, policies: Sequence[_Runs]) -> tuple[str, ...] | None:

@@ -202,7 +202,7 @@ class _One:
         return [self.job]
 
 
-@pytest.mark.parametrize(("by_seed_ms", "cell"), [(4000.0, "11 s</td>"), (100.0, "7.2 s ↑</td>")])
+@pytest.mark.parametrize(("by_seed_ms", "cell"), [(4000.0, "11 s"), (100.0, "7.2 s ↑")])
 def test_users_are_means_over_the_seeds_and_later_only_if_these_tell(by_seed_ms: float, cell: str) -> None:
     def change(run: PolicyResult) -> PolicyResult:
         later_ms = by_seed_ms * run.seed + (4000 if by_seed_ms < 4000 else 0)
@@ -212,10 +212,10 @@ def test_users_are_means_over_the_seeds_and_later_only_if_these_tell(by_seed_ms:
 
     outcome = with_runs(a_study("drf", "fifo", seeds=(1, 2, 3)), change)
 
-    table = users(outcome)[-1]
+    _, rows = users(outcome)
 
     # Later by 4, 8 and 12 s is 8 ± 9.9 s; by 4.1, 4.2 and 4.3 s it is 4.2 ± 0.2 s.
-    assert f"<td>3 s</td><td>{cell}" in table
+    assert [tuple(row[-2:]) for row in rows] == [("3 s", cell)] * 2
 
 
 def test_a_second_counts_as_ten_in_the_bounded_slowdown() -> None:

@@ -18,6 +18,7 @@ from fairlead_lab.study.charts import CHARTS
 from fairlead_lab.study.policy_words import in_words
 from fairlead_lab.study.questions import answers
 from fairlead_lab.study.report_folder import write_report
+from fairlead_lab.study.report_page import PageUnavailable
 from fairlead_lab.study.run import SimulationOptions
 from fairlead_lab.study.study import Outcome, Study, run_study
 from fairlead_lab.study.tables import refusals
@@ -236,14 +237,7 @@ def test_the_same_study_is_the_same_bytes(tmp_path: Path) -> None:
 def test_without_the_library_that_draws_there_are_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    imported = builtins.__import__
-
-    def without(name: str, *arguments: Any, **options: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return imported(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    forbid(monkeypatch, "matplotlib")
     with pytest.raises(PlotsUnavailable, match="pip install"):
         write(tmp_path, a_study("drf", "fifo"))
 
@@ -251,6 +245,32 @@ def test_without_the_library_that_draws_there_are_tables(
     assert "matplotlib is not installed" in page.text
     assert "table" in page.elements
     assert json.loads((tmp_path / "results.json").read_text())["policies"][1]["policy"] == "fifo"
+
+
+def test_without_the_template_engine_there_is_all_but_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "report.html").write_text("of a former study")
+
+    forbid(monkeypatch, "jinja2")
+    with pytest.raises(PageUnavailable, match=r"pip install 'fairlead\[report\]'"):
+        write(tmp_path, a_study("drf", "fifo"))
+
+    assert not (tmp_path / "report.html").exists()
+    assert (tmp_path / "summary.csv").exists()
+    assert (tmp_path / "results.json").exists()
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    """Make a library one that is not installed."""
+    imported = builtins.__import__
+
+    def without(name: str, *arguments: Any, **options: Any) -> Any:
+        if name.startswith(library):
+            raise ImportError(name)
+        return imported(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
 
 
 def test_a_browser_shows_the_page(tmp_path: Path) -> None:
