@@ -1,7 +1,7 @@
 """The numbers behind each plot, as tables with a header: what the CSV files hold and what the charts draw."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ from fairlead_lab.study.study import Outcome
 from fairlead_lab.study.telling_apart import completion_ratio
 
 Cell = str | int | float | None
+Rows = Iterator[tuple[Cell, ...]]
 
 INTERVALS_MAX: Final = 240
 """Of a curve over time: what a plot of this width can show."""
@@ -35,58 +36,39 @@ class Data:
 
 def all_data(outcome: Outcome) -> dict[str, Data]:
     """Every table by name. Curves over time are of the first seed; distributions are of the jobs of all seeds; the rest are means."""
-    tables = (
-        _summary(outcome), _utilization(outcome), _shares(outcome), _queue(outcome),
-        _distribution("completion", "completion_s", outcome, _completions_s),
-        _distribution("slowdown", "slowdown", outcome, _slowdowns),
-        _distribution("bounded-slowdown", "bounded_slowdown", outcome, _bounded_slowdowns),
-        _sizes(outcome), _waits(outcome), _users(outcome), _changes(outcome), _ratios(outcome),
-    )  # fmt: skip
-    return {table.name: table for table in tables}
+    return {
+        name: Data(name=name, columns=("policy", *columns.split()), rows=list(rows(outcome)))
+        for name, (columns, rows) in _TABLES.items()
+    }
 
 
-def _summary(outcome: Outcome) -> Data:
-    rows: list[tuple[Cell, ...]] = []
+def _summary(outcome: Outcome) -> Rows:
     for policy, runs in outcome.results.items():
         for measure in measures(runs):
             found = measure.of(runs)
             if found is not None:
-                rows.append((policy, measure.name, found.mean, found.half_width))
-    return Data(name="summary", columns=("policy", "measure", "mean", "half_width"), rows=rows)
+                yield policy, measure.name, found.mean, found.half_width
 
 
-def _firsts(outcome: Outcome) -> Iterator[tuple[str, PolicyResult]]:
-    for policy, runs in outcome.results.items():
-        yield policy, runs[0]
-
-
-def _utilization(outcome: Outcome) -> Data:
-    rows: list[tuple[Cell, ...]] = []
-    for policy, run in _firsts(outcome):
+def _utilization(outcome: Outcome) -> Rows:
+    for policy, (run, *_) in outcome.results.items():
         for resource, values in run.series.utilization.items():
-            rows += [(policy, resource, *point) for point in _coarse(run.series, values)]
-    return Data(name="utilization", columns=("policy", "resource", "time_s", "utilization"), rows=rows)
+            yield from ((policy, resource, *point) for point in _coarse(run.series, values))
 
 
-def _shares(outcome: Outcome) -> Data:
-    rows: list[tuple[Cell, ...]] = []
-    for policy, run in _firsts(outcome):
+def _shares(outcome: Outcome) -> Rows:
+    for policy, (run, *_) in outcome.results.items():
         users = run.series.dominant_share | {"all others": run.series.others}
         for user, values in users.items():
-            rows += [(policy, user, *point) for point in _coarse(run.series, values)]
-    return Data(name="dominant-shares", columns=("policy", "user", "time_s", "dominant_share"), rows=rows)
+            yield from ((policy, user, *point) for point in _coarse(run.series, values))
 
 
-def _queue(outcome: Outcome) -> Data:
-    rows: list[tuple[Cell, ...]] = []
-    for policy, run in _firsts(outcome):
+def _queue(outcome: Outcome) -> Rows:
+    for policy, (run, *_) in outcome.results.items():
         waiting = _coarse(run.series, run.series.waiting)
         running = _coarse(run.series, run.series.running)
-        rows += [
-            (policy, time_s, tasks, others)
-            for (time_s, tasks), (_, others) in zip(waiting, running, strict=True)
-        ]
-    return Data(name="queue", columns=("policy", "time_s", "waiting", "running"), rows=rows)
+        for (time_s, tasks), (_, others) in zip(waiting, running, strict=True):
+            yield policy, time_s, tasks, others
 
 
 def _coarse(series: Series, values: Sequence[float]) -> list[tuple[float, float]]:
@@ -102,28 +84,18 @@ def _coarse(series: Series, values: Sequence[float]) -> list[tuple[float, float]
     return points
 
 
-def _completions_s(run: PolicyResult) -> list[float]:
-    return [value / 1000 for value in run.completions_ms if value != UNFINISHED]
-
-
-def _slowdowns(run: PolicyResult) -> list[float]:
-    return [value for value in run.slowdowns if value != UNFINISHED]
-
-
-def _bounded_slowdowns(run: PolicyResult) -> list[float]:
-    return [value for value in run.bounded_slowdowns if value != UNFINISHED]
-
-
 def _distribution(
-    name: str, column: str, outcome: Outcome, pick: Callable[[PolicyResult], list[float]]
-) -> Data:
-    """The fraction of jobs at or below a value."""
-    rows: list[tuple[Cell, ...]] = []
-    for policy, runs in outcome.results.items():
-        values = sorted(value for run in runs for value in pick(run))
-        shown = dict.fromkeys(values[rank - 1] for rank in _ranks(len(values)))
-        rows += [(policy, value, bisect_right(values, value) / len(values)) for value in shown]
-    return Data(name=name, columns=("policy", column, "fraction_of_jobs"), rows=rows)
+    pick: Callable[[PolicyResult], Sequence[float]], unit: int = 1
+) -> Callable[[Outcome], Rows]:
+    """The fraction of jobs at or below a value, of the jobs that finished."""
+
+    def rows(outcome: Outcome) -> Rows:
+        for policy, runs in outcome.results.items():
+            values = sorted(value / unit for run in runs for value in pick(run) if value != UNFINISHED)
+            shown = dict.fromkeys(values[rank - 1] for rank in _ranks(len(values)))
+            yield from ((policy, value, bisect_right(values, value) / len(values)) for value in shown)
+
+    return rows
 
 
 def _ranks(count: int) -> list[int]:
@@ -133,47 +105,25 @@ def _ranks(count: int) -> list[int]:
     return sorted(max(1, rank) for rank in ranks) if count else []
 
 
-def _sizes(outcome: Outcome) -> Data:
-    first = outcome.results[outcome.study.policies[0]]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            policy, each.tasks_least, each.tasks_most, each.jobs, each.completion_ms.mean / 1000,
-            each.reduction.mean, each.reduction.half_width,
-        )
-        for policy, runs in outcome.results.items()
-        for each in reductions_by_size(runs, first)
-    ]  # fmt: skip
-    return Data(
-        name="reduction-by-job-size",
-        columns=(
-            "policy", "tasks_least", "tasks_most", "jobs", "mean_completion_s", "reduction", "half_width",
-        ),
-        rows=rows,
-    )  # fmt: skip
+def _sizes(outcome: Outcome) -> Rows:
+    for policy, runs in outcome.results.items():
+        for each in reductions_by_size(runs, _first(outcome)):
+            yield (
+                policy, each.tasks_least, each.tasks_most, each.jobs, each.completion_ms.mean / 1000,
+                each.reduction.mean, each.reduction.half_width,
+            )  # fmt: skip
 
 
-def _waits(outcome: Outcome) -> Data:
-    rows: list[tuple[Cell, ...]] = []
+def _waits(outcome: Outcome) -> Rows:
     for policy, runs in outcome.results.items():
         shown = runs if are_waits_of_all_seeds(outcome) else runs[:1]
         for classes in zip(*(run.waits_by_size for run in shown), strict=True):
             waits = [each.wait for each in classes]
-            rows.append(
-                (
-                    policy, classes[0].largest_size, round(_mean([wait.count for wait in waits])),
-                    *(
-                        _mean([getattr(wait, name) for wait in waits]) / 1000
-                        for name in ("mean", "p50", "p95", "p99")
-                    ),
-                )
+            tasks = round(_mean([wait.count for wait in waits]))
+            yield (
+                policy, classes[0].largest_size, tasks,
+                *(_mean([getattr(wait, name) for wait in waits]) / 1000 for name in ("mean", "p50", "p95", "p99")),
             )  # fmt: skip
-    return Data(
-        name="wait-by-demand-size",
-        columns=(
-            "policy", "largest_size", "tasks", "mean_wait_s", "p50_wait_s", "p95_wait_s", "p99_wait_s",
-        ),
-        rows=rows,
-    )  # fmt: skip
 
 
 def are_waits_of_all_seeds(outcome: Outcome) -> bool:
@@ -188,48 +138,57 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _users(outcome: Outcome) -> Data:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            policy, run.seed, user.user, user.jobs, user.tasks, user.finished_jobs,
-            user.mean_completion_ms / 1000, user.mean_slowdown, user.mean_wait_ms / 1000, user.mean_share,
-            user.below_fraction,
-            None if user.alone_completion_ms is None else user.alone_completion_ms / 1000,
-        )
-        for policy, runs in outcome.results.items()
-        for run in runs
-        for user in run.users
-    ]  # fmt: skip
-    return Data(
-        name="users",
-        columns=(
-            "policy", "seed", "user", "jobs", "tasks", "finished_jobs", "mean_completion_s", "mean_slowdown",
-            "mean_wait_s", "mean_dominant_share", "below_fraction", "alone_completion_s",
-        ),
-        rows=rows,
-    )  # fmt: skip
+def _first(outcome: Outcome) -> Sequence[PolicyResult]:
+    """The runs of the policy that others are compared with."""
+    return outcome.results[outcome.study.policies[0]]
 
 
-def _changes(outcome: Outcome) -> Data:
-    first = outcome.results[outcome.study.policies[0]]
-    rows: list[tuple[Cell, ...]] = [
-        (policy, each.user, each.jobs, each.completion_ms / 1000, each.reduction)
-        for policy, runs in outcome.results.items()
-        if runs is not first
-        for each in changes_by_user(runs, first)
-    ]
-    return Data(
-        name="better-and-worse",
-        columns=("policy", "user", "jobs", "mean_completion_s", "reduction"),
-        rows=rows,
-    )
-
-
-def _ratios(outcome: Outcome) -> Data:
-    first = outcome.results[outcome.study.policies[0]]
-    rows: list[tuple[Cell, ...]] = []
+def _users(outcome: Outcome) -> Rows:
     for policy, runs in outcome.results.items():
-        ratio = None if runs is first else completion_ratio(runs, first)
+        for run in runs:
+            for user in run.users:
+                alone_ms = user.alone_completion_ms
+                yield (
+                    policy, run.seed, user.user, user.jobs, user.tasks, user.finished_jobs,
+                    user.mean_completion_ms / 1000, user.mean_slowdown, user.mean_wait_ms / 1000, user.mean_share,
+                    user.below_fraction, None if alone_ms is None else alone_ms / 1000,
+                )  # fmt: skip
+
+
+def _changes(outcome: Outcome) -> Rows:
+    for policy in outcome.study.policies[1:]:
+        for each in changes_by_user(outcome.results[policy], _first(outcome)):
+            yield policy, each.user, each.jobs, each.completion_ms / 1000, each.reduction
+
+
+def _ratios(outcome: Outcome) -> Rows:
+    for policy in outcome.study.policies[1:]:
+        ratio = completion_ratio(outcome.results[policy], _first(outcome))
         if ratio is not None:
-            rows.append((policy, ratio.value, ratio.low, ratio.high))
-    return Data(name="completion-ratio", columns=("policy", "ratio", "low", "high"), rows=rows)
+            yield policy, ratio.value, ratio.low, ratio.high
+
+
+_TABLES: Final[Mapping[str, tuple[str, Callable[[Outcome], Rows]]]] = {
+    "summary": ("measure mean half_width", _summary),
+    "utilization": ("resource time_s utilization", _utilization),
+    "dominant-shares": ("user time_s dominant_share", _shares),
+    "queue": ("time_s waiting running", _queue),
+    "completion": ("completion_s fraction_of_jobs", _distribution(lambda run: run.completions_ms, 1000)),
+    "slowdown": ("slowdown fraction_of_jobs", _distribution(lambda run: run.slowdowns)),
+    "bounded-slowdown": (
+        "bounded_slowdown fraction_of_jobs",
+        _distribution(lambda run: run.bounded_slowdowns),
+    ),
+    "reduction-by-job-size": ("tasks_least tasks_most jobs mean_completion_s reduction half_width", _sizes),
+    "wait-by-demand-size": ("largest_size tasks mean_wait_s p50_wait_s p95_wait_s p99_wait_s", _waits),
+    "users": (
+        (
+            "seed user jobs tasks finished_jobs mean_completion_s mean_slowdown mean_wait_s mean_dominant_share "
+            "below_fraction alone_completion_s"
+        ),
+        _users,
+    ),
+    "better-and-worse": ("user jobs mean_completion_s reduction", _changes),
+    "completion-ratio": ("ratio low high", _ratios),
+}
+"""By name: the columns after that of the policy, and what makes the rows."""
