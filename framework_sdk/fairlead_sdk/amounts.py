@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from math import inf
 from typing import Final
 
 from fairlead_proto.limits import DURATION_MS_MAX
@@ -100,6 +101,8 @@ def parse_duration(name: str, value: float | str | None) -> int:
         duration = float(number) * unit if unit else -1.0
     except ValueError:
         duration = -1.0
+    if DURATION_MS_MAX < duration < inf:
+        raise ValueError(f"{name}: expected at most {DURATION_MS_MAX // 86_400_000} days, got {value!r}")
     if not 0 <= duration <= DURATION_MS_MAX:
         raise ValueError(f"{name}: expected seconds, or a time such as 500ms, 5s, 5m, 2h, got {value!r}")
     return round(duration)

@@ -84,6 +84,10 @@ class Task:
         object.__setattr__(self, "conditions", conditions)
         object.__setattr__(self, "grace_period_ms", parse_duration("grace_period", self.grace_period))
         object.__setattr__(self, "max_runtime_ms", parse_duration("max_runtime", self.max_runtime))
+        if self.max_runtime is not None and not self.max_runtime_ms:
+            raise ValueError(
+                f"max_runtime: expected more than 0, or none for no limit, got {self.max_runtime!r}"
+            )
 
     @property
     def size_bytes(self) -> int:

@@ -44,6 +44,9 @@ def test_amounts_become_whole_numbers() -> None:
         ({"retries": -1}, "retries: expected 0 or more, got -1"),
         ({"grace_period": "soon"}, "grace_period: expected seconds, or a time such as"),
         ({"max_runtime": float("inf")}, "max_runtime: expected seconds"),
+        ({"max_runtime": "0s"}, "max_runtime: expected more than 0, or none for no limit, got '0s'"),
+        ({"max_runtime": "9999d"}, "max_runtime: expected at most 366 days, got '9999d'"),
+        ({"max_runtime": "1e30"}, "max_runtime: expected at most 366 days, got '1e30'"),
         ({"constraints": ["=a"]}, "constraint: expected attr=v1"),
         ({"constraints": [3]}, "constraints: expected texts such as rack=a, or Constraint, got 3"),
         ({"constraints": "rack=a"}, "constraints: expected a list of them, got 'rack=a'"),
@@ -103,7 +106,7 @@ def test_durations_are_seconds_or_have_a_unit(value: float | str | None, duratio
     assert parse_duration("x", value) == duration_ms
 
 
-@pytest.mark.parametrize("value", ["", "s", "5y", "-1", float("nan"), "1e30", "5 5"])
+@pytest.mark.parametrize("value", ["", "s", "5y", "-1", float("nan"), "5 5"])
 def test_other_durations_are_refused(value: float | str) -> None:
     with pytest.raises(ValueError, match="x: expected seconds"):
         parse_duration("x", value)
