@@ -176,6 +176,10 @@ class LocalCluster:
 
     def hurry(self) -> None:
         """Have a ``stop`` under way, or to come, kill everything at once. For signal handlers and other threads."""
+        if not self._is_hurried:
+            # Not by print: a handler may have interrupted one.
+            with contextlib.suppress(OSError):
+                os.write(2, b"killing everything\n")
         self._is_hurried = True
 
     def wait_until_ready(self, timeout_s: float | None = None) -> None:

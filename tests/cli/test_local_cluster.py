@@ -332,8 +332,9 @@ def test_second_signal_kills_tasks_within_their_grace_period(tmp_path: Path) -> 
         up.send_signal(signal.SIGINT)
         said = up.stderr.readline()
         up.send_signal(signal.SIGINT)
-        up.communicate(timeout=40)
+        _, then_said = up.communicate(timeout=40)
 
+    assert then_said == "killing everything\n"
     assert said == "stopping: tasks end within their grace periods; Ctrl-C again kills them at once\n"
     assert up.returncode == 130
     assert not processes_of("sleep 98763")
