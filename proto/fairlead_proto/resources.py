@@ -26,8 +26,8 @@ STANDARD_NAMES: Final = ("cpus", "mem", "disk", "gpus")
 
 _BYTE_UNITS: Final = {
     "": 1, "B": 1,
-    "K": 10**3, "KB": 10**3, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9, "T": 10**12, "TB": 10**12,
-    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
+    "K": 10**3, "KB": 10**3, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9, "T": 10**12, "TB": 10**12, "P": 10**15, "PB": 10**15,
+    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "PIB": 2**50,
 }  # fmt: skip
 _AMOUNT: Final = re.compile(r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -213,7 +213,7 @@ def parse_bytes(name: str, text: str) -> int:
     except ArithmeticError:  # An exponent beyond what decimals hold.
         amount = Decimal("inf")
     if amount > QUANTITY_MAX:
-        raise ResourceError(f"{name}: expected at most {QUANTITY_MAX} bytes (2^53), got {text!r}")
+        raise ResourceError(f"{name}: expected at most {QUANTITY_MAX} bytes (8PiB), got {text!r}")
     return int(amount)
 
 

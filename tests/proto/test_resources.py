@@ -92,6 +92,7 @@ def test_a_size_that_is_none_is_refused_by_name(text: str) -> None:
         ("cpus=1,cpus=2", "'cpus' twice"),
         ("watts=3", "resource 'watts': expected one of cpus, mem, disk, gpus, licenses"),
         ("cpus=1,mem=lots", "mem: expected bytes such as 512MiB or 8GiB, got 'lots'"),
+        ("cpus=1,mem=99PiB", f"mem: expected at most {2**53} bytes (8PiB), got '99PiB'"),
         ("licenses=-2", "licenses: expected a finite number that is not negative, got '-2'"),
     ],
 )
