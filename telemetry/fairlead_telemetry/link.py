@@ -194,7 +194,7 @@ class BrokerLink:
                 await self._hold_connection()
             except Exception as error:
                 # Whatever a broker or the library does: it must not reach the cluster.
-                self.detail = str(error) or type(error).__name__
+                self.detail = self._described(error)
             finally:
                 self.counters.is_connected = False
                 self.subscribed.clear()
@@ -208,6 +208,17 @@ class BrokerLink:
                 async with asyncio.timeout(pause_s * (0.5 + self._random() / 2)):
                     await self._closing.wait()
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    def _described(self, error: Exception) -> str:
+        said = str(error) or type(error).__name__
+        if not self._options.is_tls or self.counters.is_connected:
+            return said
+        cause = error.__cause__ or error.__context__ or error  # the library hides it behind its own
+        if not isinstance(cause, ConnectionResetError | ssl.SSLEOFError) and "WRONG_VERSION" not in said:
+            return said
+        return (
+            f"{said} (no answer in TLS there: expected the broker's port for TLS, or mqtt:// for one without)"
+        )
 
     async def _hold_connection(self) -> None:
         """Serve one connection until it breaks, which raises, or until ``stop``."""

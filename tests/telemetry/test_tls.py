@@ -80,6 +80,16 @@ async def test_a_certificate_of_another_authority_is_refused(mosquitto: Mosquitt
     assert "certificate verify failed" in await why_refused(mosquitto, an_authority(tmp_path, "another"))
 
 
+async def test_broker_that_does_not_speak_tls_is_named_with_what_to_do(mosquitto: Mosquitto) -> None:
+    mosquitto.start()
+
+    detail = await why_refused(mosquitto, None)
+
+    assert detail.endswith(
+        "(no answer in TLS there: expected the broker's port for TLS, or mqtt:// for one without)"
+    ), detail
+
+
 async def test_without_a_named_authority_only_the_system_s_are_trusted(
     mosquitto: Mosquitto, tmp_path: Path
 ) -> None:
