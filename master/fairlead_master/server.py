@@ -13,7 +13,9 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 
 from fairlead_master.agent_service import AgentService
-from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation import placement
+from fairlead_master.allocation.api import AllocationError, AllocationSettings
+from fairlead_master.allocation.policies import names
 from fairlead_master.calls import CallBounds
 from fairlead_master.core.actions import StorePolicy
 from fairlead_master.core.machine import Machine, Remembered
@@ -23,6 +25,7 @@ from fairlead_master.framework_service import FrameworkService
 from fairlead_master.operator_service import OperatorService
 from fairlead_master.recording import Header, Recorder, RecordingError
 from fairlead_master.registry import Registry, open_registry
+from fairlead_master.registry_files import RegistryError
 from fairlead_master.runner import Clock, Runner
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.resources import ResourceKinds
@@ -237,6 +240,7 @@ def _start_of(settings: ServerSettings, registry: Registry | None, now_ms: int) 
     loaded = registry.load(now_ms // 1000)
     if loaded.policy is not None:
         core = replace(core, allocation=_with_stored(core, loaded.policy, settings.given))
+        _check_known(loaded.policy, settings)
     log.info(
         "master.recovered",
         epoch=loaded.remembered.epoch,
@@ -244,6 +248,24 @@ def _start_of(settings: ServerSettings, registry: Registry | None, now_ms: int) 
         agents=len(loaded.remembered.agents),
     )
     return Header(kinds=kinds, settings=core, remembered=loaded.remembered, now_ms=now_ms)
+
+
+def _check_known(stored: StorePolicy, settings: ServerSettings) -> None:
+    """Refuse to go on by what another version, or a cluster with other resources, wrote down.
+
+    Raises:
+        RegistryError: this master knows no such policy or placement.
+    """
+    try:
+        if "policy" not in settings.given:
+            names.parse(stored.policy, settings.kinds.names)
+        if "placement" not in settings.given:
+            placement.parse(stored.placement)
+    except AllocationError as error:
+        option = str(error).partition(":")[0]
+        raise RegistryError(
+            f"{settings.state_directory}/registry.db: table policy, key 1: {error}; choose another by --{option}"
+        ) from None
 
 
 def _make_recorder(path: Path, start: Header) -> Recorder:

@@ -7,6 +7,9 @@ import pytest
 import structlog
 
 from fairlead_master.cli import MasterOptions, configure_logging, make_settings, run_master
+from fairlead_master.core.actions import StorePolicy
+from fairlead_master.registry import open_registry
+from fairlead_proto.resources import ResourceKinds
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +105,26 @@ def test_a_corrupt_registry_is_refused_in_one_line(
 
     assert code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "placement", "option"), [("lottery", "pack", "policy"), ("fifo", "scatter", "placement")]
+)
+def test_written_down_policy_that_is_unknown_names_the_file_and_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], policy: str, placement: str, option: str
+) -> None:
+    registry = open_registry(tmp_path, ResourceKinds())
+    registry.load(1)
+    row = StorePolicy(policy=policy, placement=placement, when_head_does_not_fit="skip", demand="declared")
+    registry.write([row]).result()
+    registry.close()
+
+    code = run_master(MasterOptions(listen="127.0.0.1:0", state=tmp_path))
+
+    assert code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"{tmp_path}/registry.db: table policy, key 1: {option}: expected one of" in said
+    assert said.endswith(f"; choose another by --{option}")
 
 
 def test_a_log_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
