@@ -122,7 +122,13 @@ async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnectio
         if result.attempts and (result.usage is None or result.usage.sandbox_bytes):
             follower.follow(result.task_id, result.task.name)
 
+    told_count = 0
+
     def progressed() -> None:
+        nonlocal told_count
+        if run.progress.retried > told_count and len(run.tasks) == 1:
+            told_count = run.progress.retried
+            later(follower.note("fairlead: the task was lost or failed, and is run again"))
         if len(run.tasks) > 1:
             later(follower.show(progress_text(run.progress, is_bar=is_bar)))
 

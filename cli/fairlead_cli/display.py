@@ -117,6 +117,7 @@ def progress_text(progress: Progress, *, is_bar: bool) -> str:
     failed = progress.failed - progress.killed
     counts += f", {failed} failed" if failed else ""
     counts += f", {progress.killed} killed" if progress.killed else ""
+    counts += f", {progress.retried} run again" if progress.retried else ""
     if not is_bar:
         return counts
     total = max(1, progress.total)

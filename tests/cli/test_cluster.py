@@ -121,6 +121,13 @@ def test_run_of_what_a_signal_ends_exits_with_128_and_the_signal(invoke: Invoke)
     assert invoke("run", "--", "sh", "-c", "kill -9 $$").code == 137
 
 
+def test_task_that_is_run_again_is_told(invoke: Invoke) -> None:
+    outcome = invoke("run", "--retries", "1", "--", "sh", "-c", "exit 7")
+
+    assert outcome.code == 7
+    assert outcome.err.count("fairlead: the task was lost or failed, and is run again\n") == 1
+
+
 def test_run_of_a_command_that_does_not_exist_says_so(invoke: Invoke) -> None:
     outcome = invoke("run", "--", "no-such-program-anywhere")
 

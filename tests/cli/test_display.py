@@ -131,3 +131,9 @@ def test_failures_are_counted_apart_from_what_was_killed(killed: int, expected: 
     progress = Progress(waiting=1, running=0, finished=1, failed=2, retried=0, killed=killed)
 
     assert progress_text(progress, is_bar=False) == f"3/4 done, 0 running, 1 waiting, {expected}"
+
+
+def test_tasks_that_run_again_are_counted() -> None:
+    progress = Progress(waiting=1, running=2, finished=0, failed=0, retried=3)
+
+    assert progress_text(progress, is_bar=False) == "0/3 done, 2 running, 1 waiting, 3 run again"
