@@ -113,6 +113,10 @@ class Finder:
         if len(self._unclaimed) > UNCLAIMED_MAX:
             del self._unclaimed[next(iter(self._unclaimed))]
 
+    def search_of(self, job_id: str) -> Search:
+        """The search for a job, which is under way."""
+        return self._searches[job_id]
+
     def take_questions(self) -> list[str]:
         """The attempts to ask the master about now."""
         questions, self._questions = self._questions, {}

@@ -250,6 +250,11 @@ class Workload:
         ]
         actions: list[Action] = []
         for job in due:
+            found = self._finder.search_of(job.job_id) if self._finder and job.phase is Phase.SOUGHT else None
+            if found is not None and (ended := found.ended()) is not None:
+                # A later attempt than those that may be on the agents that are away.
+                actions.extend(self._take_up(job, found, ended, now_ms))
+                continue
             actions.append(EndTasks((job.attempt_id,)))
             status = _Ending(state=TaskState.UNREACHABLE, message="its agent stayed unreachable")
             actions.extend(self._retry_or_end(job, status))
@@ -305,14 +310,21 @@ class Workload:
                 job.unreachable_until_ms = now_ms + self._unreachable_timeout_ms
                 self._unreachable[job.attempt_id] = job
             return []
+        status = status or search.ended()
+        if status is not None:
+            return self._take_up(job, search, status, now_ms)
         self._finder.stop(job_id)
         self._forget_unreachable(job)
-        status = status or search.ended()
-        if status is None:
-            if job.kill_wanted:
-                return [self._end_killed(job)]
-            self._wait(job)
-            return []
+        if job.kill_wanted:
+            return [self._end_killed(job)]
+        self._wait(job)
+        return []
+
+    def _take_up(self, job: _Job, search: Search, status: TaskStatus, now_ms: int) -> list[Action]:
+        """Go on with the attempt of an earlier session of which this was said."""
+        assert self._finder is not None, "nothing is sought"
+        self._finder.stop(job.job_id)
+        self._forget_unreachable(job)
         del self._by_attempt[job.attempt_id]
         job.attempt_id = status.task_id
         self._by_attempt[job.attempt_id] = job
@@ -325,7 +337,7 @@ class Workload:
         actions = [moved, *self._on_status(status, now_ms)]
         # When it began was told to the earlier session; what the master repeats has the time of the repeat.
         job.started_ms = 0
-        is_over = job_id not in self._jobs or job.phase is not Phase.LIVE
+        is_over = job.job_id not in self._jobs or job.phase is not Phase.LIVE
         return actions if is_over or not job.kill_wanted else [*actions, EndTasks((job.attempt_id,))]
 
     def _on_status(self, status: TaskStatus, now_ms: int) -> list[Action]:
@@ -337,8 +349,11 @@ class Workload:
             return [EndTasks((status.task_id,))] if status.state is not TaskState.KILLING else []
         if job is None and self._finder is not None:
             self._finder.keep(status)
-        if job is None or job.phase in (Phase.WAITING, Phase.SOUGHT):
+        if job is None or job.phase is Phase.SOUGHT:
             return []
+        if job.phase is Phase.WAITING:
+            # An agent knows the attempt, so it was launched before this session, and may not be launched again.
+            return [*self._take_from_book(job), *self._on_status(status, now_ms)] if status.sequence else []
         came_back = job.unreachable_until_ms is not None
         job.state = status.state
         job.agent_id = status.agent_id or job.agent_id
@@ -390,6 +405,13 @@ class Workload:
         job.phase = Phase.WAITING
         job.class_id = self._book.add(job.attempt_id, job.task, again=again)
         self._demand_changed = True
+
+    def _take_from_book(self, job: _Job) -> list[Action]:
+        self._book.remove(job.attempt_id, job.class_id)
+        self._demand_changed = True
+        job.phase = Phase.LIVE
+        job.launches += 1
+        return [JobMoved(job.job_id, is_running=True, found=Launch(job.attempt_id, job.task))]
 
     def _retry_or_end(self, job: _Job, status: _Ending) -> list[Action]:
         self._forget_unreachable(job)

@@ -6,9 +6,10 @@ from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import workload as workload_module
-from fairlead_sdk.events import AcceptItem, AcceptResult, Offer, OffersReceived, StatusReceived
+from fairlead_sdk.events import AcceptItem, AcceptResult, Offer, OffersReceived, ReconcileDone, StatusReceived
+from fairlead_sdk.task import TaskResult
 from fairlead_sdk.workload import Workload
-from fairlead_sdk.workload_actions import EndTasks, TakeOffer
+from fairlead_sdk.workload_actions import EndTasks, JobEnded, JobMoved, TakeOffer
 from tests.sdk.builders import a_task
 
 
@@ -39,13 +40,13 @@ def launch(workload: Workload) -> str:
     return task_id
 
 
-def report(task_id: str, state: TaskState) -> StatusReceived:
+def report(task_id: str, state: TaskState, *, agent_id: str = "a", sequence: int = 0) -> StatusReceived:
     return StatusReceived(
         TaskStatus(
             framework_id=FrameworkId("f"),
             task_id=TaskId(task_id),
-            agent_id=AgentId("a"),
-            sequence=0,
+            agent_id=AgentId(agent_id),
+            sequence=sequence,
             state=state,
         )
     )
@@ -77,3 +78,37 @@ def test_what_was_given_up_is_remembered_within_a_bound(monkeypatch: pytest.Monk
 
     assert workload.step(report("t1", TaskState.RUNNING), 0) == [], "forgotten"
     assert workload.step(report("t1.2", TaskState.RUNNING), 0) == [EndTasks(("t1.2",))]
+
+
+def a_search_in_vain() -> Workload:
+    """A resumed session asks about a job whose first attempt may be on an agent that is away."""
+    workload = Workload(unreachable_timeout_ms=1000, is_resumed=True)
+    workload.submit("t1", a_task("t1", retries=3), unix_ms=0)
+    workload.asked(1, workload.take_questions())
+    workload.step(report("t1", TaskState.UNREACHABLE, agent_id=""), 0)
+    workload.step(ReconcileDone(request_id=1, recovering_agent_ids=("b",)), 0)
+    return workload
+
+
+def test_a_known_end_of_a_later_attempt_is_the_result_when_the_search_for_others_is_given_up() -> None:
+    workload = a_search_in_vain()
+    workload.step(report("t1.2", TaskState.FAILED, sequence=1), 500)
+
+    *_, ended = workload.expire(1000)
+
+    assert isinstance(ended, JobEnded)
+    assert isinstance(ended.outcome, TaskResult)
+    assert (ended.outcome.task_id, ended.outcome.state) == ("t1.2", TaskState.FAILED)
+    assert len(workload) == 0
+
+
+@pytest.mark.parametrize("state", [TaskState.RUNNING, TaskState.FAILED])
+def test_an_attempt_of_an_earlier_session_that_turns_up_is_not_launched_again(state: TaskState) -> None:
+    workload = a_search_in_vain()
+    assert workload.expire(1000) == [EndTasks(("t1",))], "and the second attempt waits"
+
+    moved, *ended = workload.step(report("t1.2", state, sequence=2), 2000)
+
+    assert isinstance(moved, JobMoved)
+    assert workload.take_demand() == ()
+    assert [type(action) for action in ended] == ([] if state is TaskState.RUNNING else [JobEnded])
