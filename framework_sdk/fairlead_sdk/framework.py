@@ -14,15 +14,15 @@ from fairlead_proto.limits import ID_LENGTH_MAX
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk import sandbox_files
 from fairlead_sdk.amounts import parse_duration
-from fairlead_sdk.calls import Hello, Scope
+from fairlead_sdk.calls import Hello
 from fairlead_sdk.client import MasterClient
 from fairlead_sdk.clock import Timer, wait_until
 from fairlead_sdk.errors import Closed, FairleadError, Refused
-from fairlead_sdk.events import Connected, Disconnected, Event, SessionOver, StatusReceived, Welcome
+from fairlead_sdk.events import Connected, Disconnected, Event, SessionOver, Welcome
 from fairlead_sdk.handles import Listener, OnProgress, RunGroup, TaskHandle
-from fairlead_sdk.session_state import RECONCILE_TASKS_MAX
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.transport import Transport
+from fairlead_sdk.work_session import WorkSession
 from fairlead_sdk.workload import Phase, Workload
 from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, JobMoved, TakeOffer
 
@@ -111,6 +111,7 @@ class Framework:
             is_resumed=bool(framework_id),
         )
         self._client: MasterClient | None = None
+        self._work: WorkSession | None = None
         self._welcome: Welcome | None = None
         self._listeners: dict[str, Listener] = {}
         self._groups: dict[RunGroup, None] = {}
@@ -148,6 +149,7 @@ class Framework:
             connect_timeout_ms=self._connect_timeout_ms,
             reconnect_timeout_ms=self._reconnect_timeout_ms,
         )
+        self._work = WorkSession(self._client.state, self._workload)
         self._welcome = await self._client.start()
         self._id_prefix = f"{self._welcome.framework_id}-"
 
@@ -371,54 +373,41 @@ class Framework:
         await wait_until(clock, group.settled, grace_ms + CANCEL_MARGIN_MS)
 
     def _on_events(self, events: Sequence[Event]) -> None:
-        now_ms = self._now_ms()
+        assert self._work is not None, "an event before the session"
+        now_ms, work = self._now_ms(), self._work
         actions: list[Action] = []
         for event in events:
             if isinstance(event, SessionOver):
                 self._settle(actions)
                 self._end_session(event.error)
                 return
-            actions.extend(self._workload.step(event, now_ms))
+            actions.extend(work.happened(event, now_ms))
             if isinstance(event, Connected | Disconnected) and self._on_session is not None:
                 self._on_session(event)
-            if isinstance(event, StatusReceived) and self._client is not None:
-                # What there is to write down of a report is in the workload now.
-                self._client.state.acknowledge(event.status)
         self._settle(actions)
 
     def _settle(self, actions: Sequence[Action]) -> None:
         """Carry actions out, announce the demand they leave, and tell whoever waits."""
+        if self._work is not None:
+            self._work.call(actions)
         for action in actions:
-            self._carry_out(action)
-        client = self._client
-        if client is None or self._over is not None:
+            self._tell(action)
+        if self._client is None or self._work is None or self._over is not None:
             return
-        demand = self._workload.take_demand()
-        if demand is not None:
-            client.state.set_demand(demand)
-        questions = self._workload.take_questions()
-        for start in range(0, len(questions), RECONCILE_TASKS_MAX):
-            asked = questions[start : start + RECONCILE_TASKS_MAX]
-            self._workload.asked(client.state.reconcile(asked), asked)
-        client.flush()
+        self._work.say_what_is_wanted()
+        self._client.flush()
         self._watch_deadline()
         for group in tuple(self._groups):
             group.tell_progress()
 
-    def _carry_out(self, action: Action) -> None:
-        client = self._client
-        assert client is not None, "an action before the session"
+    def _tell(self, action: Action) -> None:
+        """Note what an action means to whoever waits here; what it means to the master is said elsewhere."""
         match action:
             case TakeOffer():
-                client.state.accept(action.offer, action.launches)
                 for launch in action.launches:
                     self._attempt_ids[launch.task] = launch.task_id
-            case GiveBack():
-                client.state.decline(
-                    action.offer_ids, reason="nothing waits for it", scope=Scope.NOTHING, ttl_ms=0
-                )
-            case EndTasks():
-                client.state.kill(action.task_ids)
+            case GiveBack() | EndTasks():
+                pass
             case JobMoved():
                 self._listeners[action.job_id].moved(action)
                 if action.found is not None:
@@ -435,7 +424,7 @@ class Framework:
         if self._deadline is not None:
             self._deadline[1].cancel()
         for action in self._workload.fail_all(error):
-            self._carry_out(action)
+            self._tell(action)
 
     def _watch_deadline(self) -> None:
         due_ms = self._workload.next_deadline_ms()
