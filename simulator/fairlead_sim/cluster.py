@@ -23,10 +23,12 @@ from fairlead_master.core.turn import Turn
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_sdk.events import Event
 from fairlead_sim.cluster_agent import HostOptions, SimulatedAgent
-from fairlead_sim.cluster_framework import Delivery, FrameworkOptions, Job, SimulatedFramework
+from fairlead_sim.cluster_framework import FrameworkOptions, Job, SimulatedFramework
 from fairlead_sim.disk import Disk, DiskOptions
 from fairlead_sim.engine import Alarm, Engine
+from fairlead_sim.framework_stream import Delivery, Heartbeat
 from fairlead_sim.network import Connection, End, Message, Network, NetworkOptions
 
 DISK_IS_FULL: Final = "the disk is full"
@@ -71,11 +73,14 @@ class Registry:
 
 @dataclass(slots=True)
 class Observers:
-    """Whoever watches a run; each is called after the step and before its actions are carried out."""
+    """Whoever watches a run; each is called after the step and before its actions are carried out.
+
+    Of a framework's session, with what happened in it.
+    """
 
     master: Callable[[Machine, events.Event, Sequence[actions.Action]], None] = lambda *_: None
     agent: Callable[[SimulatedAgent, to_agent.Event, Sequence[agent_actions.Action]], None] = lambda *_: None
-    framework: Callable[[str, Delivery], None] = lambda *_: None
+    framework: Callable[[str, Event], None] = lambda *_: None
     written: Callable[[Sequence[actions.Durable]], None] = lambda *_: None
     """Of what the master's disk has."""
     no_room: Callable[[], None] = lambda: None
@@ -139,6 +144,17 @@ class SimulatedMaster:
         self._turn = Turn(self.machine, self._shortage)
         self._turn.step = partial(self._step, self.machine)
         self._alarm.move(self.machine.next_deadline_ms(self._engine.now_ms))
+        self._engine.after(settings.heartbeat_interval_ms, partial(self._beat, self.machine))
+
+    def _beat(self, machine: Machine) -> None:
+        """Show every framework that the master is there."""
+        if machine is not self.machine:
+            return
+        beat = Delivery(machine.master.epoch, Heartbeat(self._engine.now_ms))
+        for session, connection in self._connections.items():
+            if session not in self._agent_sessions:
+                connection.send_down(beat)
+        self._engine.after(machine.master.settings.heartbeat_interval_ms, partial(self._beat, machine))
 
     def _shortage(self) -> str | None:
         return DISK_IS_FULL if self.disk.is_full and self.disk.looks_full else None
@@ -309,9 +325,8 @@ class Cluster:
         self.counters: Counter[str] = Counter()
         """The master's events and actions by type."""
         self.observers = observers or Observers()
-        self.master = SimulatedMaster(
-            engine, self.kinds, settings or CoreSettings(), self.observers, self.counters
-        )
+        self.settings = settings or CoreSettings()
+        self.master = SimulatedMaster(engine, self.kinds, self.settings, self.observers, self.counters)
         self.network = Network(engine, network or NetworkOptions(), self.master.end)
         self.agents: dict[str, SimulatedAgent] = {}
         self.frameworks: dict[str, SimulatedFramework] = {}
@@ -345,10 +360,11 @@ class Cluster:
         """One more framework with its work; started by ``start``, or by the caller if the cluster runs already."""
         framework = SimulatedFramework(
             name,
-            self.engine,
             self.network,
+            self.kinds,
             options or FrameworkOptions(),
-            role=Role(role),
+            role=role,
+            heartbeat_interval_ms=self.settings.heartbeat_interval_ms,
             jobs=jobs,
             tell=self.observers.framework,
         )

@@ -1,74 +1,86 @@
-"""A framework of a simulated cluster: a model of the program, complete enough to bring its work through every fault.
+"""A framework of a simulated cluster: the session and the workload of the SDK, and a program that keeps a table of its jobs.
 
-It keeps a table of jobs, written down as a careful framework would keep it: a crash loses its session and not its
-knowledge. Each job is run by tasks with ids of their own, one at a time, until one of them ends by itself. It sets demand, takes
-offers, acknowledges statuses, reconciles whatever is in doubt when it reconnects, and replaces what is lost.
+The table is written down as a careful program would keep it: a crash loses the session and the workload, and neither the
+framework's id nor what the jobs have come to. Started again, it resumes by that id; when the master has given it up for
+good, it does what is left as a new framework. What chance may have it do to offers is what programs do that are slow,
+choosy, or hang.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum, unique
+from functools import partial
+from typing import Final
 
-from fairlead_master.core import actions, events
-from fairlead_proto.codes import CallCode, ErrorCode
-from fairlead_proto.ids import ClassId, FrameworkId, OfferId, Role, TaskId
-from fairlead_proto.resources import Vector
-from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
-from fairlead_proto.tasks import DemandClass, TaskSpec, TaskStatus
-from fairlead_sim.engine import Alarm, Engine
-from fairlead_sim.network import Connection, End, Message, Network
+from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.v1 import framework_pb2
+from fairlead_sdk.calls import Hello, Scope
+from fairlead_sdk.client import ACKNOWLEDGE_MS
+from fairlead_sdk.errors import FrameworkExpired, LinkBroken, Refused
+from fairlead_sdk.events import Event, Offer, OffersReceived, SessionOver
+from fairlead_sdk.session_state import Phase, SessionState
+from fairlead_sdk.task import Task, TaskResult
+from fairlead_sdk.wire import read_events, write_batches
+from fairlead_sdk.work_session import WorkSession
+from fairlead_sdk.workload import Workload
+from fairlead_sdk.workload_actions import Action, JobEnded
+from fairlead_sim.engine import Alarm
+from fairlead_sim.framework_stream import FrameworkStream
+from fairlead_sim.network import Network
 
-_RETRIED_REASONS = (
+RETRIES: Final = 30
+"""Of a job whose tasks get lost: more than a run has faults that hit one."""
+
+RETRIED_REASONS: Final = (
     Reason.KILLED_BY_OPERATOR,
     Reason.FRAMEWORK_REMOVED,
     Reason.AGENT_REMOVED,
+    Reason.STAGING_TIMEOUT,
+    Reason.INFEASIBLE,
+    # Here, processes die of signals only when somebody asks for it; an agent that crashed may have forgotten who.
+    Reason.SIGNALED,
 )
-"""Ends that others brought about, and that say nothing of the job."""
+"""Ends that others brought about, and that say nothing of the job: it is done again, under a name of its own."""
 
-
-@unique
-class Phase(Enum):
-    """Where a job is, as its framework sees it."""
-
-    WAITING = "WAITING"
-    ASKED = "ASKED"
-    """Its task is in an accept that is not answered."""
-    LIVE = "LIVE"
-    DONE = "DONE"
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """What the master's shell sends to a framework."""
-
-    epoch: int
-    action: actions.ToFramework
+AGAIN_MS: Final = 1_000
+"""Until then."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Job:
-    """A piece of work and the task that carries it now."""
+    """A piece of work, and what has become of it."""
 
     name: str
     unit: Vector
     command: tuple[str, ...]
-    phase: Phase = Phase.WAITING
-    attempt: int = 0
-    offer_id: OfferId | None = None
-    """The one its task was last to be launched with."""
-    unreachable_since_ms: int | None = None
-    end: TaskState | None = None
+    repeats: int = 0
+    """How often it was done again."""
+    result: TaskResult | None = None
     """Of the job; set once."""
 
     @property
-    def task_id(self) -> TaskId:
-        """The task of the current attempt."""
-        return TaskId(f"{self.name}.{self.attempt}")
+    def task_id(self) -> str:
+        """Of its first attempt."""
+        return f"{self.name}-{self.repeats}" if self.repeats else self.name
 
     @property
-    def class_id(self) -> ClassId:
-        """Jobs of one need are of one class."""
-        return ClassId("-".join(map(str, self.unit)))
+    def end(self) -> TaskState | None:
+        """Where it ended; None before."""
+        return None if self.result is None else self.result.state
+
+    def task(self) -> Task:
+        """The task that does it."""
+        cpus, mem, disk, gpus = self.unit
+        return Task(
+            self.command,
+            cpus=cpus / 1000,
+            mem=mem,
+            disk=disk,
+            gpus=gpus / 1000,
+            name=self.name,
+            task_id=self.task_id,
+            retries=RETRIES,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +92,10 @@ class FrameworkOptions:
     decline_fraction: float = 0.0
     ignore_fraction: float = 0.0
     decline_ttl_ms: int = 500
-    resend_accept_fraction: float = 0.0
-    """Of accepts whose answer was lost: sent again instead of asked about, if the master is still the same."""
     failover_timeout_ms: int = 0
     """0: the master's default."""
-    unreachable_patience_ms: int = 15_000
+    unreachable_timeout_ms: int = 15_000
     """Then the task is given up and replaced."""
-    reconcile_interval_ms: int = 1_000
-    """Between questions about tasks that nobody could judge."""
 
 
 class SimulatedFramework:
@@ -96,339 +104,238 @@ class SimulatedFramework:
     def __init__(
         self,
         name: str,
-        engine: Engine,
         network: Network,
+        kinds: ResourceKinds,
         options: FrameworkOptions,
         *,
-        role: Role,
+        role: str,
+        heartbeat_interval_ms: int,
         jobs: Iterable[Job],
-        tell: Callable[[str, Delivery], None],
+        tell: Callable[[str, Event], None],
     ) -> None:
         self.name = name
-        self.role = role
         self.jobs = {job.name: job for job in jobs}
-        self.framework_id: FrameworkId | None = None
-        self.former_ids: list[FrameworkId] = []
+        self.framework_id = ""
+        self.former_ids: list[str] = []
         """Under which it was given up by the master."""
+        self.crashes = 0
         self.is_up = False
-        self.ends: dict[tuple[FrameworkId, TaskId], TaskStatus] = {}
-        """The first end its agent reported of each task."""
-        self._engine = engine
+        self._role = role
         self._network = network
+        self._engine = network.engine
+        self._kinds = kinds
         self._options = options
+        self._heartbeat_interval_ms = heartbeat_interval_ms
         self._tell = tell
-        self._by_task: dict[TaskId, Job] = {}
-        self._epoch = 0
         self._life = 0
-        self._connection: Connection | None = None
-        self._is_welcome = False
-        self._request = 0
-        self._demanded: dict[ClassId, int] | None = None
-        self._accepts: dict[OfferId, tuple[TaskSpec, ...]] = {}
-        """Not answered yet."""
-        self._doubts: dict[TaskId, None] = {}
-        """To be reconciled."""
-        self._alarm = Alarm(engine, self._look_after)
+        self._work = self._begin()
+        self._by_task: dict[str, Job] = {}
+        self._stream: FrameworkStream | None = None
+        self._is_acknowledging = False
+        self._alarm = Alarm(self._engine, self._expire)
 
     @property
     def is_done(self) -> bool:
         """Whether every job has ended."""
-        return all(job.phase is Phase.DONE for job in self.jobs.values())
+        return all(job.result is not None for job in self.jobs.values())
+
+    def state_of(self, name: str) -> tuple[str, TaskState] | None:
+        """Where a job is, in the SDK's words, with the task state last heard of; None if it is over."""
+        state = self._work.workload.state_of(self.jobs[name].task_id)
+        return None if state is None else (state[0].value, state[1])
 
     def start(self) -> None:
         """Start the program."""
         assert not self.is_up, f"framework {self.name} is running"
         self._life += 1
         self.is_up = True
-        self._later(self._network.reconnect_ms(), self._dial)
+        self._resume()
 
     def crash(self) -> None:
         """Kill the program."""
         self._life += 1
+        self.crashes += 1
         self.is_up = False
+        self._is_acknowledging = False
         self._alarm.move(None)
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.break_off()
-        self._forget_session()
+        self._drop_stream()
 
     def add(self, job: Job) -> None:
         """One more job."""
         self.jobs[job.name] = job
-        self._say_demand()
+        if self.is_up:
+            self._submit(job)
+            self._settle([])
+
+    # --- the program ---
+
+    def _begin(self) -> WorkSession:
+        hello = Hello(
+            framework_id=self.framework_id,
+            name=self.name,
+            role=self._role,
+            failover_timeout_ms=self._options.failover_timeout_ms,
+        )
+        workload = Workload(
+            unreachable_timeout_ms=self._options.unreachable_timeout_ms,
+            is_resumed=bool(self.framework_id),
+        )
+        return WorkSession(SessionState(hello), workload)
+
+    def _resume(self) -> None:
+        """Take up all work, under the framework's id if it has one, and connect."""
+        self._work = self._begin()
+        for job in self.jobs.values():
+            if job.result is None:
+                self._submit(job)
+        self._settle([])
+        self._later(self._network.reconnect_ms(), self._dial)
+
+    def _submit(self, job: Job) -> None:
+        self._by_task[job.task_id] = job
+        self._work.workload.submit(job.task_id, job.task(), unix_ms=self._engine.now_ms)
+
+    def _ended(self, ended: JobEnded) -> None:
+        job = self._by_task[ended.job_id]
+        result = ended.outcome
+        assert isinstance(result, TaskResult), f"job {job.name} ended without a result: {result}"
+        assert job.result is None, f"job {job.name} ended twice: {job.result}, {result}"
+        if result.reason in RETRIED_REASONS:
+            job.repeats += 1
+            self._later(AGAIN_MS, partial(self._do_again, job))
+        else:
+            job.result = result
+
+    def _do_again(self, job: Job) -> None:
+        # Resumed meanwhile, it was submitted with the others.
+        if job.result is None and job.task_id not in self._work.workload:
+            self._submit(job)
+            self._settle([])
 
     def _later(self, delay_ms: int, happen: Callable[[], None]) -> None:
         life = self._life
         self._engine.after(delay_ms, lambda: happen() if life == self._life else None)
 
-    def _forget_session(self) -> None:
-        self._is_welcome = False
-        self._demanded = None
+    # --- the session ---
 
     def _dial(self) -> None:
-        if self._connection is not None:
+        if self._stream is not None:
             return
-        self._connection = self._network.dial(self.name, End(self._received, self._lost))
-        if self._connection is None:
+        stream = FrameworkStream(
+            self._network,
+            self.name,
+            self._kinds,
+            heartbeat_interval_ms=self._heartbeat_interval_ms,
+            received=self._received,
+            ended=lambda: self._broken("the stream broke"),
+        )
+        if not stream.is_open:
             self._later(self._network.reconnect_ms(), self._dial)
             return
-        self._connection.send_up(
-            events.FrameworkConnected(
-                session=self._connection.number,
-                framework_id=self.framework_id,
-                name=self.name,
-                role=self.role,
-                failover_timeout_ms=self._options.failover_timeout_ms,
-                last_epoch=self._epoch,
-            ),
-            is_first=True,
-        )
+        self._stream = stream
+        self._work.session.link_opened()
+        self._write()
 
-    def _lost(self, connection: Connection) -> None:
-        if connection is self._connection:
-            self._connection = None
-            self._forget_session()
-            self._later(self._network.reconnect_ms(), self._dial)
+    def _drop_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.break_off()
 
-    def _received(self, connection: Connection, message: Message) -> None:
-        assert isinstance(message, Delivery), f"framework {self.name}: expected a delivery, got {message}"
-        if connection is not self._connection:
+    def _broken(self, reason: str) -> None:
+        self._drop_stream()
+        self._happened(self._work.session.link_broken(reason))
+        self._later(self._network.reconnect_ms(), self._dial)
+
+    def _received(self, message: framework_pb2.FrameworkEvents) -> None:
+        if self._stream is None:
             return
-        self._tell(self.name, message)
-        action = message.action
-        match action:
-            case actions.WelcomeFramework():
-                self._on_welcome(message.epoch, action)
-            case actions.SendOffers():
-                for offer in action.offers:
-                    self._consider(offer)
-            case actions.AnswerAccept():
-                self._on_answer(action)
-            case actions.ForwardStatuses():
-                self._on_statuses(action.statuses)
-            case actions.FinishReconciliation():
-                self._on_reconciled()
-            case actions.EndFrameworkSession():
-                self._on_end(action)
-            case actions.AnswerCall():
-                if action.code is CallCode.INFEASIBLE:
-                    self._later(self._options.reconcile_interval_ms, self._ask_anew)
-            case actions.RescindOffers() | actions.AnnounceAgentGone():
-                pass
-        self._say_demand()
-
-    def _on_welcome(self, epoch: int, welcome: actions.WelcomeFramework) -> None:
-        is_same_master = epoch == self._epoch
-        self._epoch = epoch
-        self.framework_id = welcome.framework_id
-        self._is_welcome = True
-        self._doubts = dict.fromkeys(
-            job.task_id for job in self.jobs.values() if job.phase in (Phase.ASKED, Phase.LIVE)
-        )
-        accepts, self._accepts = self._accepts, {}
-        for offer_id, specs in accepts.items():
-            if is_same_master and self._network.happens(self._options.resend_accept_fraction):
-                for spec in specs:
-                    self._doubts.pop(spec.task_id, None)
-                self._say_accept(offer_id, specs)
-        self._reconcile()
-        self._look_after()
-
-    def _on_end(self, end: actions.EndFrameworkSession) -> None:
-        if end.code is not ErrorCode.UNKNOWN_FRAMEWORK:
+        try:
+            happened = self._work.session.receive(message.epoch, read_events(message))
+        except LinkBroken as trouble:
+            self._broken(str(trouble))
             return
-        if self.framework_id is None:
-            return  # A repeat.
-        self.former_ids.append(self.framework_id)
-        self.framework_id = None
-        self._accepts = {}
-        # Task ids are unique within a framework, and this will be another one.
-        for job in self.jobs.values():
-            if job.phase is not Phase.DONE:
-                self._again(job)
+        self.framework_id = self._work.session.framework_id
+        self._happened(happened)
 
-    def _consider(self, offer: actions.OfferTerms) -> None:
-        if self._network.happens(self._options.ignore_fraction):
-            return
-        think_ms = self._network.draw(0, self._options.think_max_ms)
+    def _happened(self, happened: Iterable[Event]) -> None:
+        decided: list[Action] = []
+        for event in happened:
+            self._tell(self.name, event)
+            if isinstance(event, SessionOver):
+                self._settle(decided)
+                self._over(event)
+                return
+            decided += self._work.happened(self._seen(event), self._engine.now_ms)
+        self._settle(decided)
+
+    def _over(self, over: SessionOver) -> None:
+        self._life += 1
+        self._is_acknowledging = False
+        self._drop_stream()
+        if isinstance(over.error, FrameworkExpired):
+            self.former_ids.append(self.framework_id)
+            self.framework_id = ""
+            self._resume()
+        else:
+            # A master without room to write takes nobody new. As whoever supervises programs would, after a moment.
+            assert isinstance(over.error, Refused), f"framework {self.name}: {over.error}"
+            self._later(AGAIN_MS, self._resume)
+
+    def _seen(self, event: Event) -> Event:
+        if not isinstance(event, OffersReceived):
+            return event
+        return OffersReceived(tuple([offer for offer in event.offers if self._is_looked_at(offer)]))
+
+    def _is_looked_at(self, offer: Offer) -> bool:
+        """Whether the workload decides on an offer now; chance may have it ignored, declined, or put off."""
+        options, network = self._options, self._network
+        if network.happens(options.ignore_fraction):
+            return False
+        if network.happens(options.decline_fraction):
+            scope = self._engine.random.choice(list(Scope))
+            self._work.session.decline(
+                (offer.offer_id,), reason="no use for it now", scope=scope, ttl_ms=options.decline_ttl_ms
+            )
+            return False
+        think_ms = network.draw(0, options.think_max_ms)
         if think_ms:
-            connection = self._connection
-            self._later(think_ms, lambda: self._answer(offer) if connection is self._connection else None)
-        else:
-            self._answer(offer)
+            self._later(think_ms, partial(self._look_at, offer, self._stream))
+        return not think_ms
 
-    def _answer(self, offer: actions.OfferTerms) -> None:
-        waiting = [
-            job for job in self.jobs.values() if job.phase is Phase.WAITING and job.class_id == offer.class_id
-        ][: offer.units]
-        if not waiting or self._network.happens(self._options.decline_fraction):
-            self._say_decline(offer)
-            return
-        for job in waiting:
-            job.phase = Phase.ASKED
-            job.offer_id = offer.offer_id
-            self._by_task[job.task_id] = job
-        specs = tuple(
-            TaskSpec(task_id=job.task_id, resources=job.unit, command=job.command, name=job.name)
-            for job in waiting
-        )
-        if self._demanded is not None:
-            self._demanded[offer.class_id] = self._demanded.get(offer.class_id, 0) - len(specs)
-        self._say_accept(offer.offer_id, specs)
-        self._say_demand()
+    def _look_at(self, offer: Offer, stream: FrameworkStream | None) -> None:
+        # Taken back meanwhile it is answered all the same: the master must know what to say.
+        if stream is self._stream and self._work.session.phase is Phase.OPEN:
+            self._settle(self._work.happened(OffersReceived((offer,)), self._engine.now_ms))
 
-    def _on_answer(self, answer: actions.AnswerAccept) -> None:
-        self._accepts.pop(answer.offer_id, None)
-        for entry in answer.answers:
-            job = self._by_task.get(TaskId(entry.task_id))
-            if job is None or job.phase is not Phase.ASKED or job.task_id != entry.task_id:
-                continue
-            if job.offer_id != answer.offer_id:
-                continue  # A late copy of the answer to an earlier accept.
-            if entry.rejection is None:
-                job.phase = Phase.LIVE
-            else:
-                # A rejected task never existed, so its id is as good as new.
-                job.phase = Phase.WAITING
-                self._demanded = None
+    def _settle(self, decided: Iterable[Action]) -> None:
+        """Carry out what was decided, and say what is wanted."""
+        decided = list(decided)
+        self._work.call(decided)
+        for action in decided:
+            if isinstance(action, JobEnded):
+                self._ended(action)
+        self._work.say_what_is_wanted()
+        self._write()
+        self._alarm.move(self._work.workload.next_deadline_ms())
 
-    def _on_statuses(self, statuses: tuple[TaskStatus, ...]) -> None:
-        acknowledged = tuple(
-            (status.task_id, status.sequence, status.agent_id) for status in statuses if status.sequence
-        )
-        if acknowledged:
-            self._send(events.StatusesAcknowledged(session=self._session, items=acknowledged))
-        for status in statuses:
-            self._note_end(status)
-            job = self._by_task.get(status.task_id)
-            if job is None or job.task_id != status.task_id or job.phase in (Phase.WAITING, Phase.DONE):
-                if not is_terminal(status.state) and status.state is not TaskState.UNREACHABLE:
-                    self._say_kill(status.task_id)
-                continue
-            self._doubts.pop(status.task_id, None)
-            self._follow(job, status)
+    def _write(self) -> None:
+        """Send what waits; acknowledgements alone wait for company, as live."""
+        session = self._work.session
+        if session.outgoing_count:
+            self._send()
+        elif session.has_outgoing() and not self._is_acknowledging:
+            self._is_acknowledging = True
+            self._later(ACKNOWLEDGE_MS, self._acknowledge)
 
-    def _note_end(self, status: TaskStatus) -> None:
-        if is_terminal(status.state) and status.sequence:
-            first = self.ends.setdefault((status.framework_id, status.task_id), status)
-            assert (first.state, first.sequence) == (status.state, status.sequence), (
-                f"{status.key} ended twice: {first.state.value}, {status.state.value}"
-            )
+    def _acknowledge(self) -> None:
+        self._is_acknowledging = False
+        self._send()
 
-    def _follow(self, job: Job, status: TaskStatus) -> None:
-        job.unreachable_since_ms = None
-        if status.state is TaskState.UNREACHABLE:
-            job.phase = Phase.LIVE
-            job.unreachable_since_ms = self._engine.now_ms
-            self._look_after()
-        elif not is_terminal(status.state):
-            job.phase = Phase.LIVE
-        elif status.state in RETRIABLE or status.reason in _RETRIED_REASONS:
-            self._again(job)
-        else:
-            assert job.end is None, f"job {job.name} ended twice: {job.end}, {status.state}"
-            job.phase = Phase.DONE
-            job.end = status.state
+    def _send(self) -> None:
+        stream = self._stream
+        if stream is not None:
+            for batch in write_batches(self._work.session.take_outgoing()):
+                stream.send(batch)
 
-    def _again(self, job: Job) -> None:
-        self._doubts.pop(job.task_id, None)
-        job.phase = Phase.WAITING
-        job.attempt += 1
-        job.unreachable_since_ms = None
-        self._demanded = None
-
-    def _on_reconciled(self) -> None:
-        if self._doubts:
-            self._later(self._options.reconcile_interval_ms, self._reconcile)
-
-    def _reconcile(self) -> None:
-        if self._is_welcome and self._doubts:
-            self._request += 1
-            self._send(
-                events.ReconcileAsked(
-                    session=self._session, request_id=self._request, task_ids=tuple(self._doubts)
-                )
-            )
-
-    def _ask_anew(self) -> None:
-        self._demanded = None
-        self._say_demand()
-
-    def _look_after(self) -> None:
-        """Give up tasks that have been unreachable too long."""
-        if not self._is_welcome:
-            return
-        now_ms, patience_ms = self._engine.now_ms, self._options.unreachable_patience_ms
-        for job in self.jobs.values():
-            since_ms = job.unreachable_since_ms
-            if since_ms is not None and since_ms + patience_ms <= now_ms:
-                self._say_kill(job.task_id)
-                self._again(job)
-        waiting = [
-            job.unreachable_since_ms for job in self.jobs.values() if job.unreachable_since_ms is not None
-        ]
-        self._alarm.move(min(waiting) + patience_ms if waiting else None)
-        self._say_demand()
-
-    @property
-    def _session(self) -> int:
-        assert self._connection is not None, f"framework {self.name} has no session"
-        return self._connection.number
-
-    def _send(self, event: events.Event) -> None:
-        assert self._connection is not None, f"framework {self.name} has no session"
-        self._connection.send_up(event)
-
-    def _say_accept(self, offer_id: OfferId, specs: tuple[TaskSpec, ...]) -> None:
-        self._request += 1
-        self._accepts[offer_id] = specs
-        self._send(
-            events.OfferAccepted(
-                session=self._session, request_id=self._request, offer_id=offer_id, tasks=specs
-            )
-        )
-
-    def _say_decline(self, offer: actions.OfferTerms) -> None:
-        self._request += 1
-        scope = self._engine.random.choice(list(events.DeclineScope))
-        self._send(
-            events.OffersDeclined(
-                session=self._session,
-                request_id=self._request,
-                offer_ids=(offer.offer_id,),
-                reason="no use for it now",
-                scope=scope,
-                ttl_ms=self._options.decline_ttl_ms,
-            )
-        )
-
-    def _say_kill(self, task_id: TaskId) -> None:
-        self._request += 1
-        self._send(
-            events.KillAsked(
-                session=self._session, request_id=self._request, task_ids=(task_id,), grace_period_ms=0
-            )
-        )
-
-    def _say_demand(self) -> None:
-        if not self._is_welcome:
-            return
-        wanted: dict[ClassId, tuple[Vector, int]] = {}
-        for job in self.jobs.values():
-            if job.phase is Phase.WAITING:
-                unit, units = wanted.get(job.class_id, (job.unit, 0))
-                wanted[job.class_id] = (unit, units + 1)
-        counts = {class_id: units for class_id, (_, units) in wanted.items()}
-        if self._demanded is not None and counts == {k: n for k, n in self._demanded.items() if n}:
-            return
-        self._demanded = counts
-        self._request += 1
-        classes = tuple(
-            DemandClass(class_id=class_id, unit=unit, units=units)
-            for class_id, (unit, units) in wanted.items()
-        )
-        self._send(
-            events.DemandSet(
-                session=self._session, request_id=self._request, version=self._request, classes=classes
-            )
-        )
+    def _expire(self) -> None:
+        self._settle(self._work.workload.expire(self._engine.now_ms))

@@ -19,11 +19,14 @@ from fairlead_master.allocation.api import AllocationSettings, Weight
 from fairlead_master.core import actions, events, invariants
 from fairlead_master.core.machine import Machine
 from fairlead_master.core.settings import CoreSettings
-from fairlead_proto.ids import Role, TaskId
+from fairlead_proto.ids import AgentId, Role, TaskId, TaskKey
 from fairlead_proto.resources import Vector
+from fairlead_proto.task_state import TaskState, is_terminal
+from fairlead_proto.tasks import TaskStatus
+from fairlead_sdk import events as session_events
 from fairlead_sim.cluster import Cluster, Observers
 from fairlead_sim.cluster_agent import HostOptions, SimulatedAgent
-from fairlead_sim.cluster_framework import Delivery, FrameworkOptions, Job
+from fairlead_sim.cluster_framework import FrameworkOptions, Job
 from fairlead_sim.disk import DiskOptions
 from fairlead_sim.engine import Engine
 from fairlead_sim.network import NetworkOptions
@@ -82,6 +85,8 @@ class Run:
         self.random = Random(plan.seed)
         self.transcript: deque[str] = deque(maxlen=TRANSCRIPT_LINES)
         self.faults: Counter[str] = Counter()
+        self.ends: dict[tuple[TaskKey, AgentId], TaskStatus] = {}
+        """The first end an agent reported of each of its tasks."""
         self._hash = hashlib.sha256()
         self.engine = Engine(self.random)
         self.barrier = Barrier()
@@ -113,9 +118,8 @@ class Run:
                     think_max_ms=self.random.choice((0, 1_200)),
                     decline_fraction=0.05,
                     ignore_fraction=0.05,
-                    resend_accept_fraction=0.5,
                     failover_timeout_ms=self.random.choice((0, 8_000)),
-                    unreachable_patience_ms=self.random.choice((2_000, 15_000)),
+                    unreachable_timeout_ms=self.random.choice((2_000, 15_000)),
                 ),
             )
 
@@ -149,6 +153,7 @@ class Run:
                 ("run", duration),
                 ("run", duration),
                 ("run", duration, "3"),
+                ("stubborn", duration),
                 ("stubborn", duration),
                 ("missing",),
             )
@@ -187,6 +192,8 @@ class Run:
             self._crash_framework,
             self._partition,
             self._partition,
+            self._kill_by_operator,
+            self._kill_by_operator,
             self._kill_by_operator,
             self._change_policy,
             self._change_weight,
@@ -313,13 +320,14 @@ class Run:
         unfinished = self._unfinished()
         assert not unfinished, f"after {QUIET_MS_MAX} quiet ms: {unfinished}"
         self._check_starts()
+        self._check_results()
 
     def _unfinished(self) -> str:
         """What is not over yet, in words; empty if everything is."""
         for framework in self.cluster.frameworks.values():
             for job in framework.jobs.values():
                 if job.end is None:
-                    return f"job {job.name} is {job.phase.value} in attempt {job.attempt}"
+                    return f"job {job.name} is {framework.state_of(job.name)} after {job.repeats} repeats"
         machine = self.cluster.master.machine
         if machine is None:
             return "the master is down"
@@ -336,9 +344,26 @@ class Run:
         return ""
 
     def _check_starts(self) -> None:
+        """No id is started twice: never by one agent, and by two only for a framework that crashed.
+
+        One that resumes and asks about a task whose agent was forgotten is told that nobody knows it, as if it had never
+        been launched, and launches it under the id it had.
+        """
+        for agent in self.cluster.agents.values():
+            here = [key for key, count in Counter(agent.starts).items() if count > 1]
+            assert not here, f"{agent.name} started more than once: {here}"
         starts = Counter(key for agent in self.cluster.agents.values() for key in agent.starts)
-        twice = [key for key, count in starts.items() if count > 1]
-        assert not twice, f"started more than once: {twice}"
+        for framework in self.cluster.frameworks.values():
+            ids = (framework.framework_id, *framework.former_ids)
+            twice = [key for key, count in starts.items() if count > 1 and key[0] in ids]
+            assert not twice or framework.crashes, f"{framework.name}: started more than once: {twice}"
+
+    def _check_results(self) -> None:
+        for framework in self.cluster.frameworks.values():
+            for job in framework.jobs.values():
+                fails = job.command[0] == "missing" or job.command[-1] == "3"
+                expected = TaskState.FAILED if fails else TaskState.FINISHED
+                assert job.end is expected, f"job {job.name}: expected {expected.value}, got {job.result}"
 
     # --- watching ----------------------------------------------------------------------------------------------------
 
@@ -354,8 +379,17 @@ class Run:
         assert agent.machine is not None, f"{agent.name} took a step while it was down"
         check_agent(agent.machine.state)
 
-    def _saw_framework(self, name: str, message: Delivery) -> None:
-        self._note(f"{name}: {message}")
+    def _saw_framework(self, name: str, event: session_events.Event) -> None:
+        self._note(f"{name}: {event}")
+        if isinstance(event, session_events.StatusReceived) and event.status.sequence:
+            self._check_end(event.status)
+
+    def _check_end(self, status: TaskStatus) -> None:
+        if is_terminal(status.state):
+            first = self.ends.setdefault((status.key, status.agent_id), status)
+            assert (first.state, first.sequence) == (status.state, status.sequence), (
+                f"{status.key} ended twice: {first.state.value}, {status.state.value}"
+            )
 
     def _note(self, what: str, *decided: object) -> None:
         lines = [f"{self.engine.now_ms} {what}", *(f"    -> {action}" for action in decided)]

@@ -227,7 +227,7 @@ class VirtualMaster:
         """End every session of a framework with this error."""
         links, self._links = self._links, []
         for link in links:
-            link.refuse(ErrorCode[code.name], detail)
+            link.refuse(code, detail)
 
     # --- what a test may want to be sure of ----------------------------------------------------------------------
 
@@ -306,8 +306,8 @@ class VirtualMaster:
         if not self._lost_answers:
             return False
         if self._lost_answers.pop(0):
-            link.send_up(accept)
-            link.leave("the test lost the answer to an accept")
+            link.stream.send_up(accept)
+            link.abort("the test lost the answer to an accept")
         else:
             link.break_off("the test lost an accept")
         return True
@@ -323,11 +323,10 @@ class VirtualMaster:
             ttl_ms=self._settings.rejected_pause_ms,
         )
         answers = tuple(
-            actions.LaunchAnswer(task.task_id, Rejection[rejection.name], "as the test asked")
-            for task in accept.tasks
+            actions.LaunchAnswer(task.task_id, rejection, "as the test asked") for task in accept.tasks
         )
-        link.send_up(decline)
-        link.push(
+        link.stream.send_up(decline)
+        link.stream.push(
             actions.AnswerAccept(
                 session=accept.session,
                 request_id=accept.request_id,

@@ -6,7 +6,7 @@ from fairlead_master.core import actions, events
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.task_state import TaskState
 from fairlead_sim.cluster import Cluster, Registry
-from fairlead_sim.cluster_framework import FrameworkOptions, Job, Phase
+from fairlead_sim.cluster_framework import FrameworkOptions, Job
 from fairlead_sim.engine import Engine
 
 GIB = 2**30
@@ -47,7 +47,8 @@ def test_work_that_does_not_fit_waits_for_room() -> None:
     cluster.start()
 
     cluster.run_for(2_000)
-    assert [job.phase for job in framework.jobs.values()] == [Phase.DONE, Phase.LIVE, Phase.WAITING]
+    states = [framework.state_of(name) for name in framework.jobs]
+    assert states == [None, ("LIVE", TaskState.RUNNING), ("WAITING", TaskState.STAGING)]
     cluster.run_for(10_000)
     assert framework.is_done
 
@@ -62,7 +63,7 @@ def test_tasks_run_on_while_the_master_is_away_and_are_not_started_again() -> No
     cluster.run_for(30_000)
 
     assert framework.is_done
-    assert {job.attempt for job in framework.jobs.values()} == {0}
+    assert {job.result.attempts for job in framework.jobs.values() if job.result} == {1}
     assert sum(len(agent.starts) for agent in cluster.agents.values()) == 4
     assert cluster.master.registry.epoch == 2
 
@@ -95,7 +96,7 @@ def test_what_a_reboot_took_is_run_again_under_another_id() -> None:
     cluster.run_for(60_000)
 
     assert framework.jobs["j0"].end is TaskState.FINISHED
-    assert [key[1] for key in agent.starts] == ["j0.0", "j0.1"]
+    assert [key[1] for key in agent.starts] == ["j0", "j0.2"]
 
 
 def test_a_framework_given_up_for_good_does_its_work_under_a_new_id() -> None:
