@@ -402,6 +402,7 @@ class Workload:
     # --- one job -------------------------------------------------------------------------------------------------
 
     def _wait(self, job: _Job, *, again: bool = False) -> None:
+        self._forget_unreachable(job)
         job.phase = Phase.WAITING
         job.class_id = self._book.add(job.attempt_id, job.task, again=again)
         self._demand_changed = True

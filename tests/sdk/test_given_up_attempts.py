@@ -2,10 +2,12 @@
 
 import pytest
 
+from fairlead_proto.codes import Rejection
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import workload as workload_module
+from fairlead_sdk.calls import Demand
 from fairlead_sdk.events import AcceptItem, AcceptResult, Offer, OffersReceived, ReconcileDone, StatusReceived
 from fairlead_sdk.task import TaskResult
 from fairlead_sdk.workload import Workload
@@ -20,10 +22,8 @@ def a_running_job(name: str = "t1") -> Workload:
     return workload
 
 
-def launch(workload: Workload) -> str:
-    """Launch what waits; gives the attempt's id."""
-    (demand,) = workload.take_demand() or ()
-    offer = Offer(
+def an_offer(demand: Demand) -> Offer:
+    return Offer(
         offer_id="o",
         agent_id="a",
         hostname="h",
@@ -33,7 +33,12 @@ def launch(workload: Workload) -> str:
         unit=demand.unit,
         lease_ms=5000,
     )
-    (take,) = workload.step(OffersReceived((offer,)), 0)
+
+
+def launch(workload: Workload) -> str:
+    """Launch what waits; gives the attempt's id."""
+    (demand,) = workload.take_demand() or ()
+    (take,) = workload.step(OffersReceived((an_offer(demand),)), 0)
     assert isinstance(take, TakeOffer)
     (task_id,) = (each.task_id for each in take.launches)
     workload.step(AcceptResult(request_id=1, offer_id="o", items=(AcceptItem(task_id=task_id),)), 0)
@@ -112,3 +117,18 @@ def test_an_attempt_of_an_earlier_session_that_turns_up_is_not_launched_again(st
     assert isinstance(moved, JobMoved)
     assert workload.take_demand() == ()
     assert [type(action) for action in ended] == ([] if state is TaskState.RUNNING else [JobEnded])
+
+
+def test_a_rejected_attempt_is_not_waited_for_on_an_agent() -> None:
+    """The report of an agent away was of an earlier launch under this id, or of nobody knows what."""
+    workload = Workload(unreachable_timeout_ms=1000)
+    workload.submit("t1", a_task("t1", retries=3), unix_ms=0)
+    (demand,) = workload.take_demand() or ()
+    workload.step(OffersReceived((an_offer(demand),)), 0)
+    workload.step(report("t1", TaskState.UNREACHABLE), 0)
+
+    rejected = AcceptItem(task_id="t1", rejection=Rejection.EXPIRED)
+    workload.step(AcceptResult(request_id=1, offer_id="o", items=(rejected,)), 500)
+
+    assert workload.expire(1000) == []
+    assert launch(workload) == "t1"
