@@ -18,8 +18,8 @@ from fairlead_agent.agent import Agent, Outcome
 from fairlead_agent.checkpoint import CheckpointCorrupt
 from fairlead_agent.config import AgentOptions
 from fairlead_agent.executor.client import ExecutorFailed
-from fairlead_agent.log_setup import configure
 from fairlead_agent.work_dir import WorkDirUnusable
+from fairlead_telemetry.log_setup import configure_logging
 
 _GC_THRESHOLD: Final = 50_000
 """Objects made before the collector looks at the young ones. Tasks and messages die by reference count; at the default
@@ -37,7 +37,7 @@ def run_agent(options: AgentOptions) -> int:
 
     Its tasks run on afterwards unless ``options.stop_tasks_on_exit``. Errors are one line on stderr.
     """
-    configure(options.log_level)
+    configure_logging(options.log_level)
     gc.set_threshold(_GC_THRESHOLD)
     log = structlog.get_logger().bind(role="agent", pid=os.getpid())
     try:

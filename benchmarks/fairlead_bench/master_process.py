@@ -15,10 +15,11 @@ from typing import Final
 
 from fairlead_bench.children import end_with_parent
 from fairlead_bench.sampling import Sampler
-from fairlead_master.cli import GC_THRESHOLD, MasterOptions, configure_logging, make_settings, run_master
+from fairlead_master.cli import GC_THRESHOLD, MasterOptions, make_settings, run_master
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.server import MasterServer
 from fairlead_telemetry.broker import BrokerOptions, read_broker
+from fairlead_telemetry.log_setup import configure_logging
 
 PATIENCE_MS: Final = 120_000
 """With silent agents and with launches that nobody confirms, six and four times the default. On a busy machine the generators

@@ -3,13 +3,11 @@
 import asyncio
 import gc
 import ipaddress
-import logging
 import signal
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import structlog
 
@@ -22,6 +20,7 @@ from fairlead_master.server import ListenError, MasterServer, ServerSettings
 from fairlead_proto.resources import ResourceError, ResourceKinds
 from fairlead_telemetry import metrics
 from fairlead_telemetry.broker import BrokerOptions, check_installed
+from fairlead_telemetry.log_setup import configure_logging
 
 log = structlog.get_logger()
 
@@ -188,43 +187,3 @@ async def _run(settings: ServerSettings, ready_file: Path | None) -> int:
         log.error("master.failed", error=repr(error), exc_info=error)
         return EXIT_FAILED
     return stopped.result()
-
-
-class _Unfailing:
-    """A log that drops what cannot be written: on a full disk it may be the log that fills it."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-
-    def write(self, text: str) -> None:
-        with suppress(OSError):
-            self._file.write(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._file.flush()
-
-
-def configure_logging(level: str) -> None:
-    """Log to standard error: for people on a terminal, JSON elsewhere."""
-    number = logging.getLevelNamesMapping().get(level.upper())
-    if number is None:
-        raise ValueError(f"log level: expected debug, info, warning or error, got {level!r}")
-    renderer = (
-        structlog.dev.ConsoleRenderer()
-        if sys.stderr.isatty()
-        else structlog.processors.JSONRenderer(sort_keys=False)
-    )
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(
-            file=_Unfailing(sys.stderr)  # type: ignore[arg-type]  # it writes and flushes, and nothing else is asked of it
-        ),
-        cache_logger_on_first_use=True,
-    )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from fairlead_master.cli import MasterOptions, configure_logging, make_settings, run_master
+from fairlead_master.cli import MasterOptions, make_settings, run_master
 from fairlead_master.core.actions import StorePolicy
 from fairlead_master.registry import open_registry
 from fairlead_proto.resources import ResourceKinds
@@ -125,15 +125,3 @@ def test_written_down_policy_that_is_unknown_names_the_file_and_the_option(
     said = capsys.readouterr().err.splitlines()[-1]
     assert f"{tmp_path}/registry.db: table policy, key 1: {option}: expected one of" in said
     assert said.endswith(f"; choose another by --{option}")
-
-
-def test_a_log_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = Path("/dev/full").open("w")  # noqa: SIM115 - closing it fails, as what it holds back cannot be written then
-    monkeypatch.setattr("sys.stderr", full)
-    configure_logging("info")
-
-    structlog.get_logger().error("disk.full")
-    structlog.get_logger().error("disk.full_still")
-
-    with pytest.raises(OSError, match="No space left"):
-        full.close()
