@@ -50,8 +50,9 @@ from fairlead_master.core.actions import StoreAgent, StoreFramework
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.metrics import MasterMetrics
-from fairlead_master.runner import Clock, Runner
+from fairlead_master.runner import Runner
 from fairlead_master.telemetry import MasterTelemetry
+from fairlead_proto.clock import SteadyClock
 from fairlead_proto.ids import AgentId, FrameworkId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import TaskState
@@ -183,7 +184,7 @@ async def agent(options: argparse.Namespace) -> None:
 async def master(options: argparse.Namespace) -> None:
     """100 agents, 5,000 running tasks, 200 changes a second."""
     machine = a_machine(100, 50)
-    runner = Runner(machine, None, Clock())
+    runner = Runner(machine, None, SteadyClock())
     keys = [task.key for known in machine.master.agents.values() for task in known.tasks.values()]
     draw = random.Random(1)
 
@@ -210,7 +211,7 @@ async def master(options: argparse.Namespace) -> None:
 
 async def scrape(options: argparse.Namespace) -> None:
     """500 agents, 20,000 tasks."""
-    runner = Runner(a_machine(500, 40), None, Clock())
+    runner = Runner(a_machine(500, 40), None, SteadyClock())
     metrics = MasterMetrics("127.0.0.1:0", runner, {}, None)
     times_ms, in_loop_ms = [], []
     for _ in range(options.scrapes):

@@ -9,7 +9,6 @@ from structlog.typing import FilteringBoundLogger
 
 import fairlead_agent
 from fairlead_agent.checkpoint import Checkpoint
-from fairlead_agent.clock import SteadyClock
 from fairlead_agent.config import AgentOptions, kinds_of, settings_of
 from fairlead_agent.core import actions, events
 from fairlead_agent.core.machine import AgentMachine
@@ -23,6 +22,7 @@ from fairlead_agent.probe import probe_host
 from fairlead_agent.runner import Runner
 from fairlead_agent.session import MasterSession
 from fairlead_agent.work_dir import WorkDir
+from fairlead_proto.clock import SteadyClock
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.v1 import agent_pb2
 

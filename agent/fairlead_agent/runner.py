@@ -12,12 +12,12 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.checkpoint import Checkpoint
-from fairlead_agent.clock import SteadyClock
 from fairlead_agent.core import actions
 from fairlead_agent.core.events import Event
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.records import IdentityTaken, Record, StatusMade, TaskLaunched
 from fairlead_agent.core.turn import Turn
+from fairlead_proto.clock import SteadyClock
 from fairlead_proto.pace import Pace
 
 INBOX_LENGTH_MAX: Final = 10_000

@@ -18,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from fairlead_agent.core.events import SessionClosed, SessionOpened
 from fairlead_agent.executor_link import Feed
 from fairlead_agent.messages import read_batch
+from fairlead_proto.backoff import Backoff
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
@@ -25,8 +26,8 @@ from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
 CONNECT_TIMEOUT_S: Final = 5.0
 """For the transport. A host that does not answer at all should not hold up the next attempt for longer."""
 
-PAUSE_FIRST_S: Final = 0.1
-PAUSE_MAX_S: Final = 10.0
+PAUSE_FIRST_MS: Final = 100
+PAUSE_MAX_MS: Final = 10_000
 """Between attempts. The first is short, since an agent is often started together with its master; the longest lets a
 thousand agents knock at a restarted master a hundred times a second."""
 
@@ -96,7 +97,6 @@ class MasterSession:
         self._on_end = on_end
         self.ended_count = 0
         """Sessions that were open and are not."""
-        self._random = random
         self._log = log
         self._queue: deque[agent_pb2.AgentMessage] = deque()
         self._queued = asyncio.Event()
@@ -105,7 +105,7 @@ class MasterSession:
         self._ending = asyncio.Event()
         self._close_reason = ""
         self._closing = asyncio.Event()
-        self._pause_s = PAUSE_FIRST_S
+        self._backoff = Backoff(random, first_ms=PAUSE_FIRST_MS, longest_ms=PAUSE_MAX_MS)
 
     def send(self, messages: list[agent_pb2.AgentMessage]) -> None:
         """Queue messages for the open session; without one they are dropped, and so they are when it breaks."""
@@ -119,7 +119,7 @@ class MasterSession:
 
     def confirm(self) -> None:
         """Say that the master has accepted the registration: the next pause is a short one again."""
-        self._pause_s = PAUSE_FIRST_S
+        self._backoff.reset()
 
     def close(self, reason: str) -> None:
         """End the session that is open; another is begun after a pause."""
@@ -147,10 +147,9 @@ class MasterSession:
                 detail = _describe(error)
             if self._ending.is_set():
                 return
-            pause_s = self._pause_s * (0.5 + self._random() / 2)
-            self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
-            self._log.warning("master.away", detail=detail, retry_ms=int(pause_s * 1000))
-            await asyncio.sleep(pause_s)
+            pause_ms = self._backoff.next_ms()
+            self._log.warning("master.away", detail=detail, retry_ms=pause_ms)
+            await asyncio.sleep(pause_ms / 1000)
 
     async def _hold_session(self) -> str:
         """Open one session and serve it to its end; why it ended."""

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable
-from ipaddress import ip_address
 from typing import Any, Final, TypeVar
 
 import click
@@ -40,15 +39,6 @@ def parse_address(text: str) -> str:
     if not colon or not host or not port.isdecimal() or int(port) > 65535 or (":" in host and host[0] != "["):
         raise ValueError(f"expected HOST:PORT such as {DEFAULT_MASTER}, got {text!r}")
     return text
-
-
-def is_loopback(address: str) -> bool:
-    """Whether a listener at ``HOST:PORT`` is reachable from this host only."""
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 ADDRESS: Final = Text("host:port", parse_address)

@@ -5,15 +5,10 @@ from pathlib import Path
 
 import click
 
-from fairlead_cli.addresses import ADDRESS, DEFAULT_MASTER, is_loopback
+from fairlead_cli.addresses import ADDRESS, DEFAULT_MASTER
 from fairlead_cli.parameters import DEMAND, DEMAND_HELP, DURATION, LOG_LEVEL, PLACEMENT_HELP
 from fairlead_cli.telemetry_options import broker_option, metrics_option
 from fairlead_telemetry.broker import BrokerOptions
-
-INSECURE_HINT = (
-    "this master has no TLS and no authentication yet, so whoever reaches it can run commands on every agent; "
-    "listen on 127.0.0.1, or say --insecure on a network you trust"
-)
 
 
 @click.command()
@@ -106,8 +101,6 @@ def master(
     --state tasks run on while it is down: agents and frameworks come back to the next one at this address by
     themselves. Without it the next one knows no framework and ends their tasks.
     """
-    if not insecure and not is_loopback(listen):
-        raise click.BadParameter(f"{listen} is not on this host only: {INSECURE_HINT}", param_hint="--listen")
     if is_child:
         from fairlead_cli.parent_watch import stop_with_parent
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from fairlead_proto.backoff import Backoff
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_sdk.backoff import Backoff
 from fairlead_sdk.calls import Hello
 from fairlead_sdk.clock import Timer, sleep, wait_until
 from fairlead_sdk.errors import FairleadError, LinkBroken, MasterUnreachable, Refused

@@ -13,10 +13,10 @@ from typing import Any, Final, Self, TypeVar
 
 import grpc
 
+from fairlead_proto.backoff import Backoff
 from fairlead_proto.v1 import operator_pb2, operator_pb2_grpc
 from fairlead_sdk import sandbox_files
 from fairlead_sdk.address import resolve_master
-from fairlead_sdk.backoff import Backoff
 from fairlead_sdk.clock import sleep
 from fairlead_sdk.errors import LinkBroken, MasterUnreachable
 from fairlead_sdk.grpc_transport import CHANNEL_OPTIONS, GrpcTransport, read_rpc_error

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
+from fairlead_proto.backoff import Backoff
 from fairlead_proto.v1 import files_pb2
-from fairlead_sdk.backoff import Backoff
 from fairlead_sdk.clock import Clock, sleep
 from fairlead_sdk.errors import LinkBroken, MasterUnreachable
 

@@ -18,6 +18,7 @@ from fairlead_master.core.turn import Turn
 from fairlead_master.recording import Recorder
 from fairlead_master.registry import Registry
 from fairlead_master.registry_files import NoRoomError
+from fairlead_proto.clock import SteadyClock
 
 log = structlog.get_logger()
 
@@ -26,17 +27,6 @@ Send = Callable[[list[Action]], None]
 
 OnTurn = Callable[[float, int, int], None]
 """Takes how many seconds a turn took, how many allocation cycles it had and how many units they granted."""
-
-
-class Clock:
-    """Milliseconds since the epoch that never go back or jump: the wall clock at the start plus what has passed."""
-
-    def __init__(self) -> None:
-        self._offset_ms = time.time() * 1000 - time.monotonic() * 1000
-
-    def now_ms(self) -> int:
-        """The time now."""
-        return int(self._offset_ms + time.monotonic() * 1000)
 
 
 class Runner:
@@ -48,7 +38,7 @@ class Runner:
         clock: the time given to steps.
     """
 
-    def __init__(self, machine: Machine, registry: Registry | None, clock: Clock) -> None:
+    def __init__(self, machine: Machine, registry: Registry | None, clock: SteadyClock) -> None:
         self.machine = machine
         self.clock = clock
         self._registry = registry

@@ -26,7 +26,8 @@ from fairlead_master.operator_service import OperatorService
 from fairlead_master.recording import Header, Recorder, RecordingError
 from fairlead_master.registry import Registry, open_registry
 from fairlead_master.registry_files import RegistryError
-from fairlead_master.runner import Clock, Runner
+from fairlead_master.runner import Runner
+from fairlead_proto.clock import SteadyClock
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import (
@@ -138,7 +139,7 @@ class MasterServer:
             ListenError: the address cannot be listened on.
             RecordingError: the recording cannot be written.
         """
-        clock = Clock()
+        clock = SteadyClock()
         registry = (
             open_registry(settings.state_directory, settings.kinds)
             if settings.state_directory is not None

@@ -21,6 +21,7 @@ import aiomqtt
 import orjson
 from structlog.typing import FilteringBoundLogger
 
+from fairlead_proto.backoff import Backoff
 from fairlead_telemetry.broker import BrokerOptions, Counters
 
 QUEUE_MESSAGES_MAX: Final = 2_000
@@ -36,8 +37,8 @@ CONFIRM_TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 2.0
 """For the transport, in a thread that a process which ends has to wait for."""
 
-PAUSE_FIRST_S: Final = 0.25
-PAUSE_MAX_S: Final = 30.0
+PAUSE_FIRST_MS: Final = 250
+PAUSE_MAX_MS: Final = 30_000
 """Between attempts. A broker that refuses the credentials is asked twice a minute."""
 
 STABLE_S: Final = 5.0
@@ -186,7 +187,7 @@ class BrokerLink:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        pause_s = PAUSE_FIRST_S
+        backoff = Backoff(self._random, first_ms=PAUSE_FIRST_MS, longest_ms=PAUSE_MAX_MS)
         said = ""
         while not self._closing.is_set():
             began_s = time.monotonic()
@@ -199,15 +200,15 @@ class BrokerLink:
                 self.counters.is_connected = False
                 self.subscribed.clear()
             if time.monotonic() - began_s > STABLE_S:
-                pause_s, said = PAUSE_FIRST_S, ""
+                backoff.reset()
+                said = ""
             if self.detail != said:
                 dropped = self.counters.dropped
                 self._log.warning("broker.away", broker=self.url, detail=self.detail, dropped_count=dropped)
                 said = self.detail
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s * (0.5 + self._random() / 2)):
+                async with asyncio.timeout(backoff.next_ms() / 1000):
                     await self._closing.wait()
-            pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     def _described(self, error: Exception) -> str:
         said = str(error) or type(error).__name__

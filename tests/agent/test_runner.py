@@ -9,13 +9,13 @@ import structlog
 
 from fairlead_agent import runner as runner_module
 from fairlead_agent.checkpoint import Checkpoint
-from fairlead_agent.clock import SteadyClock
 from fairlead_agent.core import actions
 from fairlead_agent.core.events import AgentStarted, Event, LeaveRequested, SessionOpened
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.records import IdentityTaken, Record, StatusMade, TaskLaunched
 from fairlead_agent.core.restore import restore
 from fairlead_agent.runner import JournalFailed, Runner
+from fairlead_proto.clock import SteadyClock
 from tests.agent.builders import (
     KINDS,
     Driver,

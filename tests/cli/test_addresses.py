@@ -1,6 +1,6 @@
 import pytest
 
-from fairlead_cli.addresses import is_loopback, parse_address
+from fairlead_cli.addresses import parse_address
 from tests.cli.canned_master import CannedMaster
 from tests.cli.conftest import Invoke
 
@@ -16,17 +16,6 @@ def test_address_is_host_and_port(text: str) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected HOST:PORT"):
         parse_address(text)
-
-
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("127.0.0.1:1", True), ("127.8.0.1:1", True), ("localhost:1", True), ("[::1]:1", True),
-        ("0.0.0.0:1", False), ("[::]:1", False), ("10.0.0.1:1", False), ("host:1", False),
-    ],
-)  # fmt: skip
-def test_only_this_host_is_loopback(address: str, expected: bool) -> None:
-    assert is_loopback(address) is expected
 
 
 def test_own_option_wins_over_the_group_s_over_the_environment(

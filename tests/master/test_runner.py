@@ -16,7 +16,8 @@ from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import FrameworkState
 from fairlead_master.core.turn import TURN_MS_MAX
 from fairlead_master.registry_files import NoRoomError
-from fairlead_master.runner import Clock, Runner
+from fairlead_master.runner import Runner
+from fairlead_proto.clock import SteadyClock
 from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from tests.builders.master import KINDS, a_class, resources
@@ -63,7 +64,7 @@ class Desk:
             for name in known
         ]
         self.disk = SlowDisk()
-        clock = Clock()
+        clock = SteadyClock()
         remembered = Remembered(epoch=2, frameworks=tuple(stored))
         machine = Machine(KINDS, CoreSettings(), remembered, clock.now_ms())
         self.runner = Runner(machine, self.disk, clock)  # type: ignore[arg-type]  # its shape is the registry's
@@ -413,7 +414,7 @@ async def test_stopping_tries_once_more_to_write() -> None:
     assert len(desk.disk.asked) == 2
 
 
-class SlowClock(Clock):
+class SlowClock(SteadyClock):
     """A clock on which a millisecond passes whenever it is read, so that each step takes one."""
 
     def __init__(self) -> None:

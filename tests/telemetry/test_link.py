@@ -174,8 +174,8 @@ async def test_a_connection_that_lasted_makes_the_next_pause_short_again(
     # A broker that takes every connection and ends it at once is left alone for longer and longer; one that held a
     # connection for a while is tried again at once.
     monkeypatch.setattr(link_module, "STABLE_S", 0.5)
-    monkeypatch.setattr(link_module, "PAUSE_FIRST_S", 0.1)
-    monkeypatch.setattr(link_module, "PAUSE_MAX_S", 1_000.0)
+    monkeypatch.setattr(link_module, "PAUSE_FIRST_MS", 100)
+    monkeypatch.setattr(link_module, "PAUSE_MAX_MS", 1_000_000)
     mosquitto.start()
     link = a_link(mosquitto.options())
     pauses: list[float] = []

@@ -8,8 +8,9 @@ from structlog.testing import capture_logs
 
 from fairlead_master import telemetry as module
 from fairlead_master.allocation.api import Grant
-from fairlead_master.runner import Clock, Runner
+from fairlead_master.runner import Runner
 from fairlead_master.telemetry import MasterTelemetry
+from fairlead_proto.clock import SteadyClock
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_telemetry.broker import BrokerOptions
@@ -23,7 +24,7 @@ class Published(MasterTelemetry):
 
     def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
         options = BrokerOptions(host="127.0.0.1", port=1)
-        super().__init__(Runner(cluster.machine, None, Clock()), options, "127.0.0.1:5050")
+        super().__init__(Runner(cluster.machine, None, SteadyClock()), options, "127.0.0.1:5050")
         self.messages: list[tuple[str, dict[str, Any]]] = []
         monkeypatch.setattr(
             self.link, "publish", lambda topic, fields, qos: self.messages.append((topic, fields))

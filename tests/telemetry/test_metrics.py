@@ -15,7 +15,8 @@ from prometheus_client import parser
 
 from fairlead_cli.local_cluster import LocalCluster
 from fairlead_master.metrics import ROLES_MAX, MasterMetrics
-from fairlead_master.runner import Clock, Runner
+from fairlead_master.runner import Runner
+from fairlead_proto.clock import SteadyClock
 from fairlead_sdk import Framework, Task
 from fairlead_telemetry.metrics import InvalidMetricsAddress
 from tests.builders.master import Cluster
@@ -104,7 +105,7 @@ def test_alerts_and_dashboard_name_only_what_is_shown(scraped: tuple[str, str, l
 
 async def test_roles_beyond_the_bound_have_no_series() -> None:
     cluster = Cluster()
-    runner = Runner(cluster.machine, None, Clock())
+    runner = Runner(cluster.machine, None, SteadyClock())
     for number in range(ROLES_MAX + 20):
         cluster.framework(role=f"role-{number}")
 
@@ -127,4 +128,4 @@ async def test_an_address_in_use_is_named() -> None:
         with pytest.raises(
             InvalidMetricsAddress, match=f"cannot listen on {address}: Address already in use"
         ):
-            MasterMetrics(address, Runner(Cluster().machine, None, Clock()), {}, None)
+            MasterMetrics(address, Runner(Cluster().machine, None, SteadyClock()), {}, None)
