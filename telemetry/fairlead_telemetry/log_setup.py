@@ -41,15 +41,15 @@ def configure_logging(level: str) -> None:
 
 
 class _Unfailing:
-    """A log that drops what cannot be written: on a full disk it may be the log that fills it."""
+    """A log that drops what cannot be written: its disk is full, which it may have filled itself, or somebody closed it."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
 
     def write(self, text: str) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._file.write(text)
 
     def flush(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._file.flush()

@@ -18,3 +18,11 @@ def test_a_log_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(OSError, match="No space left"):
         full.close()
+
+
+def test_a_log_that_was_closed_ends_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as log:
+        monkeypatch.setattr("sys.stderr", log)
+        configure_logging("info")
+
+    structlog.get_logger().error("log.closed")
