@@ -20,6 +20,7 @@ from fairlead_master.allocation.api import (
     Counters,
     Grant,
     Infeasibility,
+    Policy,
     Prices,
     RoleRow,
     Weight,
@@ -60,7 +61,7 @@ class Allocator:
         self._agents: dict[AgentId, Agent] = {}
         self._by_index: list[Agent] = []
         """Agents that left included, until the next renumbering."""
-        self._hierarchy = Hierarchy(self.settings.policy, self.settings.demand, kinds)
+        self._hierarchy = Hierarchy(self._new_policy, self.settings.demand, kinds)
         self._search = self._make_search()
         self._demands = DemandBoard(self._hierarchy, self._agents, self._search)
         self._reservations = Reservations(self._hierarchy, self._agents)
@@ -270,6 +271,9 @@ class Allocator:
         places = self._hierarchy.find_bottlenecks()
         return None if places is None else tuple([self.kinds.names[place] for place in places])
 
+    def _new_policy(self) -> Policy:
+        return names.parse(self.settings.policy, self.kinds.names)
+
     def configure(self, settings: AllocationSettings, now_ms: int) -> None:  # noqa: ARG002 - part of the contract
         """Decide by other settings from now on. Nothing that is held or offered changes.
 
@@ -279,7 +283,7 @@ class Allocator:
         check_settings(settings, self.kinds)
         self._reservations.clear(self._search)
         self.settings = settings
-        self._hierarchy.set_policy(settings.policy, settings.demand)
+        self._hierarchy.set_policy(self._new_policy, settings.demand)
         self._renumber()
         for agent in self._by_index:
             agent.floor = self.kinds.zero

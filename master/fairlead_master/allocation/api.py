@@ -230,6 +230,10 @@ class Policy(ABC):
         return None
 
 
+MakePolicy = Callable[[], Policy]
+"""Makes policies of one kind that know no account yet: the allocator chooses the kind, and each level has its own."""
+
+
 class AllocationError(ValueError):
     """A setting or a fact that cannot be used; the message says what was expected and what came."""
 

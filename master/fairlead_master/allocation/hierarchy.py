@@ -9,11 +9,10 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, RoleAccount
-from fairlead_master.allocation.api import AllocationError, Prices, Weight
+from fairlead_master.allocation.api import AllocationError, MakePolicy, Prices, Weight
 from fairlead_master.allocation.level_books import EQUAL
 from fairlead_master.allocation.levels import OWN, LevelRanking
 from fairlead_master.allocation.measured import FINENESS, Factors, excess, taken_at_its_word
-from fairlead_master.allocation.policies import names
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract
 
@@ -24,19 +23,18 @@ WEIGHTS_MAX: Final = 10_000
 class Hierarchy:
     """Roles and frameworks with their charges, ranked by a policy."""
 
-    def __init__(self, policy: str, demand: str, kinds: ResourceKinds) -> None:
+    def __init__(self, new_policy: MakePolicy, demand: str, kinds: ResourceKinds) -> None:
         self.roles: dict[Role, RoleAccount] = {}
         """Roles with frameworks and those above them."""
         self.frameworks: dict[FrameworkId, Framework] = {}
         self.weights: dict[Role, Weight] = {}
-        self.policy_name = policy
+        self._new_policy = new_policy
         self._demand = demand
-        self._kinds = kinds
         self._zero = kinds.zero
         self._capacity = kinds.zero
         self._slots = 0
         self._begun = 0
-        self._ranking = LevelRanking(policy, kinds)
+        self._ranking = LevelRanking(new_policy, kinds)
         self.counts_estimates = self._may_count_estimates()
         """Whether the policy counts what frameworks are estimated to use of what they declare (``measured``)."""
         # Handed on as they are: a call between costs a twentieth of a decision.
@@ -60,18 +58,18 @@ class Hierarchy:
         """Whether who comes first is to be confirmed with the unit it would be given."""
         return self._ranking.balances
 
-    def set_policy(self, policy: str, demand: str) -> None:
+    def set_policy(self, new_policy: MakePolicy, demand: str) -> None:
         """Rank by other settings from now on; charges stay, who is awake is forgotten: wake them again."""
-        self.policy_name, self._demand = policy, demand
+        self._new_policy, self._demand = new_policy, demand
         self.counts_estimates = self._may_count_estimates()
         self.serve = self._server()
-        follows_wishes = names.parse(policy, self._kinds.names).follows_wishes
+        follows_wishes = new_policy().follows_wishes
         for framework in self.frameworks.values():
             framework.factors = self._factors(framework)
             framework.wish = framework.wish_from_books() if follows_wishes else self._zero
             framework.wish_units = framework.units + framework.pending if follows_wishes else 0
             framework.excess = self._find_excess(framework)
-        self._ranking.set_policy(policy, self._counted_capacity, self._slots)
+        self._ranking.set_policy(new_policy, self._counted_capacity, self._slots)
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """The sums over active agents."""
@@ -241,7 +239,7 @@ class Hierarchy:
 
     def _may_count_estimates(self) -> bool:
         """Not where the policy is told of use itself."""
-        return self._demand == "measured" and not names.parse(self.policy_name, self._kinds.names).follows_use
+        return self._demand == "measured" and not self._new_policy().follows_use
 
     def _server(self) -> Callable[[Framework, Vector], tuple[float, float]]:
         return self._serve_measured if self.counts_estimates else self._ranking.serve

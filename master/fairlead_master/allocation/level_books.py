@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
-from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.api import MakePolicy, Policy, Weight
 from fairlead_master.allocation.balance import (
     Balance,
     Places,
@@ -24,7 +24,6 @@ from fairlead_master.allocation.balance import (
     tally_divisors,
 )
 from fairlead_master.allocation.divisors import Divisors, level_of
-from fairlead_master.allocation.policies import names
 from fairlead_proto.resources import ResourceKinds, Vector, add, subtract, sum_vectors
 
 EQUAL: Final = Weight()
@@ -146,37 +145,32 @@ def tell_wish_anew(level: Level, capacity: Vector) -> None:
 class LevelBooks:
     """What is computed of levels and frameworks from nothing but the books."""
 
-    def __init__(self, policy: str, kinds: ResourceKinds) -> None:
+    def __init__(self, new_policy: MakePolicy, kinds: ResourceKinds) -> None:
         self.capacity = kinds.zero
         self.slots = 0
         self.now_ms = 0
-        self._kinds = kinds
         self._zero = kinds.zero
         self.nothing: Tally = (*kinds.zero, 0)
-        self.set_policy(policy)
+        self.set_policy(new_policy)
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """The sums over active agents."""
         self.capacity, self.slots = capacity, slots
         self.equal_by = self.divisors(EQUAL)
 
-    def set_policy(self, policy: str) -> None:
+    def set_policy(self, new_policy: MakePolicy) -> None:
         """Another policy from now on."""
-        self.policy_name = policy
-        self._counts_units = self.parse().counts_units
+        self.new_policy = new_policy
+        self._counts_units = new_policy().counts_units
         self.equal_by = self.divisors(EQUAL)
 
     def divisors(self, weight: Weight) -> Divisors:
         """By what tallies of an account of this weight are divided."""
         return tally_divisors(self.capacity, weight, counts_units=self._counts_units)
 
-    def parse(self) -> Policy:
-        """A new policy that knows nothing."""
-        return names.parse(self.policy_name, self._kinds.names)
-
     def make(self, level: Level) -> Policy:
         """A new policy for the level, which knows no account yet."""
-        policy = self.parse()
+        policy = self.new_policy()
         if level.above is not None:
             policy.follow(policy_of(level.above))
         policy.set_capacity(self.capacity, self.slots)
@@ -233,7 +227,7 @@ class LevelBooks:
         """Compute what is kept of a framework only below a level that balances."""
         framework.counted = (*framework.ranked, framework.units)
         framework.claims = {}
-        if self.parse().balances:
+        if self.new_policy().balances:
             for demand in framework.demands.values():
                 unit = framework.as_counted(demand.shape.unit)
                 for place in dominant_places(unit, self.capacity) if demand.wants else ():
@@ -261,12 +255,12 @@ class LevelBooks:
         balance = self.fill(level, fresh)
         fresh.agree_with(kept)
         # Numbers in a queue mean nothing but their order, so for them only the order of those who wait is compared.
-        if self.policy_name != "fifo":
+        if kept.name != "fifo":
             for name in level.members:
                 assert kept.key(name) == fresh.key(name), (
                     f"{name}: key {kept.key(name)} kept, {fresh.key(name)} recomputed"
                 )
-        waiting = [name for name in level.members if fresh.key(name) or self.policy_name != "fifo"]
+        waiting = [name for name in level.members if fresh.key(name) or kept.name != "fifo"]
         assert sorted(waiting, key=kept.key) == sorted(waiting, key=fresh.key), (
             "order kept and recomputed differ"
         )

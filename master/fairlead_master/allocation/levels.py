@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
-from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.api import MakePolicy, Policy, Weight
 from fairlead_master.allocation.balance import Tally, dominant_places, part_of
 from fairlead_master.allocation.level_books import (
     EQUAL,
@@ -49,9 +49,9 @@ OWN: Final = "/."
 class LevelRanking:
     """The levels of all roles, and who is next."""
 
-    def __init__(self, policy: str, kinds: ResourceKinds) -> None:
+    def __init__(self, new_policy: MakePolicy, kinds: ResourceKinds) -> None:
         self._zero = kinds.zero
-        self._books = LevelBooks(policy, kinds)
+        self._books = LevelBooks(new_policy, kinds)
         self._plain: dict[str, Framework] = {}
         """Roles that are one framework and nothing else."""
         self._pins: dict[Level, tuple[Shape, Factors]] = {}
@@ -59,7 +59,7 @@ class LevelRanking:
         self.topmost = Level("", EQUAL, self._zero, self._zero)
         self._ranked: dict[Level, None] = {self.topmost: None}
         """Levels with a policy. The topmost comes first, and each level before those made below it later."""
-        self._adopt(self._books.parse())
+        self._adopt(self._books.new_policy())
 
     def _adopt(self, policy: Policy) -> None:
         self.topmost.policy = self.policy = policy
@@ -67,11 +67,11 @@ class LevelRanking:
 
     # --- what is ranked -----------------------------------------------------------------------------------------
 
-    def set_policy(self, policy: str, capacity: Vector, slots: int) -> None:
+    def set_policy(self, new_policy: MakePolicy, capacity: Vector, slots: int) -> None:
         """Rank by another policy from now on, over these sums over active agents; nobody is awake then."""
-        self._books.set_policy(policy)
+        self._books.set_policy(new_policy)
         self._books.set_capacity(capacity, slots)
-        self.balances = self._books.parse().balances
+        self.balances = self._books.new_policy().balances
         for framework in self.topmost.frameworks():
             framework.awake = False
         for level in from_below(self.topmost):
