@@ -23,7 +23,7 @@ QUEUE_BYTES_MAX: Final = 64 * 1024 * 1024
 """What may wait for one peer: some seconds of everything it can be told at full speed."""
 
 WRITE_SECONDS_MAX: Final = 30.0
-"""A batch not taken off our hands for so long is for somebody who does not read."""
+"""A peer that accepts no batch for this long is treated as stalled."""
 
 BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
 """Of one written batch. Single messages are kept below by those who make them, so every batch stays under the limit."""

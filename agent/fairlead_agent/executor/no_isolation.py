@@ -1,8 +1,8 @@
 """Follows a task's processes where there are no cgroups: nothing is limited, but nothing outlives its task either.
 
-The executor is a subreaper, so whatever loses its parent becomes the executor's child and cannot get away. Whose it was
-is told by the mark its task was started with, else by its session (a task starts as leader of one), else by the
-environment it was started with. A process that has changed all three belongs to one of the tasks that ran when it was
+The executor is a subreaper: orphans are re-parented to it and so stay within reach. The task that an orphan belongs to is
+found by the mark the task was started with, else by its session (a task starts as leader of one), else by the environment
+it was started with. A process that has changed all three belongs to one of the tasks that ran when it was
 found, and is killed when the last of these ends.
 
 When a task is gone is decided by one reading of the executor's own children. A child stays in that list until the

@@ -1,20 +1,19 @@
 """Keeps an agent for a unit that has been passed over too long, so that small units cannot starve a large one.
 
-Under ``skip`` whoever does not fit is passed over. From time to time the first role in the policy's order that is passed
-over is looked up and a clock is started for its first wanted class. A clock that has run long enough gets an agent:
-eligible, large enough when empty, with the smallest relative shortfall, ties to the agent added first. Nobody else is
-given anything there until the unit fits, is wanted no more, or the clock stops.
+Under ``skip`` a role whose unit does not fit is passed over. From time to time a timer, the *clock*, is started for the
+first role in the policy's order that is passed over, for its first wanted class. When the timer has run long enough an
+agent is reserved for the unit: eligible, large enough when empty, with the smallest relative shortfall, ties to the agent
+added first. No other unit is placed there until the reserved one fits or is wanted no more, or the timer is stopped.
 
 Long enough is ``reservation_after_ms``, or as long as reservations have stood of late if that is longer. An agent that is
 emptied for a unit stands idle as long as the tasks on it take to end. Where they take hours, a reservation after ten
 seconds costs more than it mends (docs/adr/0018-reservations-follow-who-is-behind.md has figures).
 
-A clock does not stop because a unit of its class was granted. A framework of large tasks gets its own places back
-whenever one of its tasks ends, and is passed over at all others: if that ended the wait, it would stay behind for ever.
-A clock stops at a look if its class got something since the last one and nobody passed it over meanwhile: was granted a
-unit, that is, who stood behind its role in the policy's order even before that.
+A grant to the class does not by itself stop its timer. A framework of large tasks gets its own places back whenever one of
+its tasks ends, and is passed over everywhere else: if such a grant ended the wait, the framework would stay behind for ever.
+A look stops the timer if, since the last look, the class got a unit and no role behind its own in the policy's order did.
 
-Not decided here: what happens on the agent once the unit fits; the cycle serves it first of all.
+Not decided here: what happens on the agent once the unit fits; the cycle serves that unit before all others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,11 +60,11 @@ class _Clock:
     class_id: ClassId
     since_ms: int
     was_passed_over: bool = False
-    """Since the last look, by a unit granted to who stood behind."""
+    """Since the last look, by a unit granted to a role behind this one."""
 
 
 class Reservations:
-    """The clocks of who is passed over and the agents kept for them: at most one of each for a role."""
+    """The timers of roles that were skipped and the agents reserved for them: at most one of each for a role."""
 
     def __init__(self, hierarchy: Hierarchy, agents: dict[AgentId, Agent]) -> None:
         self.held: dict[Role, Reservation] = {}
@@ -119,7 +118,7 @@ class Reservations:
         return self._due_ms
 
     def note(self, steps: Sequence[Step]) -> None:
-        """After a cycle: whom did its grants pass over?"""
+        """After a cycle: mark the timers of roles that its grants passed over."""
         clocks = {role: clock for role, clock in self._clocks.items() if not clock.was_passed_over}
         if not clocks or not steps:
             return
@@ -133,9 +132,9 @@ class Reservations:
                 account = account.parent
 
     def look(self, after_ms: int, fit: Fit, search: AgentSearch) -> bool:
-        """After a cycle that served all that fits: start a clock for who is passed over, reserve for whose is due.
+        """After a cycle that served all that fits: time the first role skipped, reserve an agent for each expired timer.
 
-        Whether any agent is for everyone again, so that more may fit.
+        Gives whether a reservation ended, so that more may fit.
         """
         now_ms = self.now_ms
         is_due = self._due_ms is not None and self._due_ms <= now_ms

@@ -9,9 +9,8 @@ therefore costs one append, and each shape sees it when it next needs an agent.
 The window rule: a unit goes to the candidate with the best score among the shape's window. Before each choice, and
 whenever a candidate is dropped, a window that holds less than half of the rule's ``window`` is filled up to it from the
 unread part of the log, as far as that goes. Equal scores go to the agent that was added first. Where the rule goes by turns, a few agents are tried
-in their order first, whether or not they are in the window. Each shape starts to read
-what is new at a place of its own and comes round, since a hundred shapes that all began with the same few agents would
-fill them under one another's feet. A shape whose candidates are exhausted is *parked* and takes no part until an agent
+in their order first, whether or not they are in the window. Each shape starts to read what is new at a different offset
+and comes round, so that a hundred shapes do not contend for the same few agents. A shape whose candidates are exhausted is *parked* and takes no part until an agent
 that gained fits it.
 
 On a full cluster few agents gain at a time, and many parked shapes would take what they gained. Those are *woken*: they take

@@ -107,7 +107,7 @@ def _measure(master: Master, framework: Framework, task: Task, usage: TaskUsage,
 
 
 def _used(task: Task, usage: TaskUsage, cpus_milli: int) -> Vector:
-    """What it uses now; of what nobody measures, what it holds."""
+    """Measured use; the allocation where a resource is not measured."""
     used = list(task.resources)
     used[CPUS], used[MEM], used[DISK] = cpus_milli, usage.mem_bytes, usage.sandbox_bytes
     return tuple(used)

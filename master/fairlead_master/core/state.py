@@ -253,7 +253,7 @@ class Tallies:
 
 @dataclass(slots=True, eq=False)
 class Master:
-    """All of it."""
+    """The complete state of the master."""
 
     kinds: ResourceKinds
     settings: CoreSettings
