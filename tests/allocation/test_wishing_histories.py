@@ -17,9 +17,10 @@ from hypothesis.stateful import initialize, rule
 from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies.bottleneck_groups import GOALS, Group, levels
 from fairlead_master.allocation.settings import DEMANDS
+from fairlead_proto.ids import Role
 from fairlead_proto.resources import Vector, add, scale, sum_vectors
 from tests.allocation.reference import Reference
-from tests.allocation.test_against_reference import PLACEMENTS, AllocatorHistory
+from tests.allocation.test_against_reference import PLACEMENTS, UNITS, AllocatorHistory
 
 POLICIES = ["utilization", *GOALS]
 PARTS = 2**128
@@ -96,7 +97,8 @@ class WishingReference(Reference):
             if place is not None:
                 groups[place].append(wish)
         everyone = [wish for wishes in groups.values() for wish in wishes]
-        floor = PARTS / sum(int(wish.weight * PARTS) for wish in everyone)
+        # A whole number by a whole number would be rounded once; the policy rounds the sum before it divides.
+        floor = float(PARTS) / sum(int(wish.weight * PARTS) for wish in everyone)
         made = [self.group(place, groups[place], floor) for place in sorted(groups)]
         whole = [1.0 if total else 0.0 for total in self.capacity]
         return dict(zip(sorted(groups), levels(made, whole, GOALS[self.settings.policy]), strict=True))
@@ -148,6 +150,17 @@ class WishingHistory(AllocatorHistory):
             )
             self.allocator.configure(self.settings, self.reference.now_ms)
         self.reference.configure(self.settings)
+
+
+def test_a_weight_that_no_binary_fraction_is_gives_the_key_of_the_reference() -> None:
+    history = WishingHistory()
+    history.start(policy="baa", demand="declared", mode="skip")
+    history.recover_task(choice=1, agent=0, unit=UNITS[0])
+
+    history.set_weight(role=Role("r1"), weight=Weight(0.3))
+    history.recover_task(choice=0, agent=0, unit=UNITS[0])
+
+    history.books_agree()
 
 
 TestWishingHistory = WishingHistory.TestCase
