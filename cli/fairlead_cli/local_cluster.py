@@ -372,7 +372,9 @@ class LocalCluster:
                     with contextlib.suppress(Refused):  # it has ended meanwhile
                         call(
                             connection.operator.TeardownFramework,
-                            TeardownFrameworkRequest(framework_id=framework.framework_id),
+                            TeardownFrameworkRequest(
+                                framework_id=framework.framework_id, detail="the cluster was stopped"
+                            ),
                         )
 
     def _stop_processes(self) -> None:

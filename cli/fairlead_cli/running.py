@@ -130,7 +130,10 @@ def _raise_expected(error: BaseException | None, framework_id: str) -> None:
         case sdk_errors.MasterUnreachable():
             raise MasterLost(framework_id, error) from error
         case sdk_errors.FairleadError():
-            raise Failed(f"framework {framework_id} ended: {error}") from error
+            text = str(error)
+            raise Failed(
+                text if framework_id in text else f"framework {framework_id} ended: {text}"
+            ) from error
         case _:
             raise error
 

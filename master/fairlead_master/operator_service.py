@@ -177,10 +177,11 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     async def TeardownFramework(
         self, request: pb.TeardownFrameworkRequest, context: Context
     ) -> pb.TeardownFrameworkResponse:
+        detail = await self._checked(context, lambda: fields.read_name("detail", request.detail))
         answer = await self._ask(
             context,
             lambda number: events.OperatorTeardownAsked(
-                request=number, framework_id=FrameworkId(request.framework_id)
+                request=number, framework_id=FrameworkId(request.framework_id), detail=detail
             ),
         )
         return pb.TeardownFrameworkResponse(tasks_killed=answer.tasks_killed)

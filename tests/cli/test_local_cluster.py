@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -191,6 +192,27 @@ def test_supervisor_restarts_ever_more_slowly_and_forgives_a_steady_process() ->
     assert agent.alive, "the first restart after a steady time waits for nothing"
     assert isinstance(cluster.master, FakeProcess)
     assert cluster.master.starts == 0
+
+
+@pytest.mark.shell
+def test_run_in_a_cluster_that_is_stopped_says_so() -> None:
+    command = [sys.executable, "-m", "fairlead_cli.main", "run", "--", "sh", "-c", "echo begun; sleep 60"]
+    with LocalCluster(agents=1, resources="cpus=1,mem=1GiB", isolation="none") as cluster:
+        run = subprocess.Popen(
+            command,
+            env={**os.environ, "FAIRLEAD_MASTER": cluster.address},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert run.stdout is not None
+        assert run.stdout.readline() == "begun\n"
+    _, told = run.communicate(timeout=30)
+
+    assert run.returncode == 1
+    assert re.fullmatch(
+        r"fairlead: framework \S+ was ended: the cluster was stopped", told.splitlines()[-1]
+    ), told
 
 
 @pytest.mark.shell

@@ -322,7 +322,7 @@ ASKED = {
     "ListOffers": operator_pb2.ListRequest(page_size=5),
     "ListClasses": operator_pb2.ListRequest(page_size=5),
     "KillTasks": operator_pb2.KillTasksRequest(task_ids=["t1"], framework_id="f1-1", grace_period_ms=5),
-    "TeardownFramework": operator_pb2.TeardownFrameworkRequest(framework_id="f1-1"),
+    "TeardownFramework": operator_pb2.TeardownFrameworkRequest(framework_id="f1-1", detail="why"),
     "Explain": operator_pb2.ExplainRequest(id="f1-1/c"),
     "GetPolicy": operator_pb2.GetPolicyRequest(),
     "SetPolicy": operator_pb2.SetPolicyRequest(policy="slots:4", placement="pack", demand="measured"),

@@ -206,6 +206,8 @@ class OperatorTeardownAsked:
 
     request: int
     framework_id: FrameworkId
+    detail: str = ""
+    """Why, as its session is told; empty if the operator did not say."""
 
 
 @value

@@ -244,10 +244,11 @@ def _end_some(master: Master, framework_id: FrameworkId, most: int, now_ms: int)
     return done
 
 
-def end_by_operator(master: Master, framework: Framework, now_ms: int) -> int:
-    """End a framework from outside: its session is closed, its id never works again."""
+def end_by_operator(master: Master, framework: Framework, why: str, now_ms: int) -> int:
+    """End a framework from outside: its session is closed, having been told why, and its id never works again."""
     if framework.session is not None:
-        detail = f"framework {framework.framework_id} was ended by an operator"
+        how = f": {why}" if why else " by an operator"
+        detail = f"framework {framework.framework_id} was ended{how}"
         master.out.append(
             EndFrameworkSession(session=framework.session, code=ErrorCode.UNKNOWN_FRAMEWORK, detail=detail)
         )

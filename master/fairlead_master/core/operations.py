@@ -78,7 +78,7 @@ def operator_teardown_asked(master: Master, event: OperatorTeardownAsked, now_ms
         error = f"framework {event.framework_id}: expected one that is registered, got none by that id"
         master.out.append(AnswerOperator(request=event.request, code=CallCode.UNKNOWN, error=error))
         return
-    killed = frameworks.end_by_operator(master, framework, now_ms)
+    killed = frameworks.end_by_operator(master, framework, event.detail, now_ms)
     master.out.append(AnswerOperator(request=event.request, tasks_killed=killed))
 
 

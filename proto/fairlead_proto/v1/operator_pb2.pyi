@@ -421,10 +421,12 @@ class KillTasksResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[KillTasksResponse.Item, _Mapping]]] = ...) -> None: ...
 
 class TeardownFrameworkRequest(_message.Message):
-    __slots__ = ("framework_id",)
+    __slots__ = ("framework_id", "detail")
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
     framework_id: str
-    def __init__(self, framework_id: _Optional[str] = ...) -> None: ...
+    detail: str
+    def __init__(self, framework_id: _Optional[str] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class TeardownFrameworkResponse(_message.Message):
     __slots__ = ("tasks_killed",)

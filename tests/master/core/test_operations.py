@@ -123,6 +123,18 @@ def test_an_operator_ends_a_framework_with_its_tasks_and_its_session() -> None:
     ]
 
 
+def test_a_framework_that_is_ended_is_told_why_if_the_operator_says_so() -> None:
+    cluster = Cluster()
+    cluster.new_framework()
+
+    answer = cluster.step(
+        events.OperatorTeardownAsked(request=7, framework_id=F, detail="the cluster was stopped")
+    )
+
+    (ended,) = [action for action in answer if isinstance(action, actions.EndFrameworkSession)]
+    assert ended.detail == "framework f1-1 was ended: the cluster was stopped"
+
+
 def test_a_weight_is_written_down_and_moves_the_shares() -> None:
     cluster = Cluster()
     cluster.new_agent(cpus=8)
