@@ -67,6 +67,7 @@ tidy: setup ## check the house rules no linter knows
 
 protos: setup .venv-protos/.ready ## regenerate the committed stubs from the schema
 	@.venv-protos/bin/python tests/proto/generate_stubs.py proto
+	@$(BIN)/python -m tests.proto.schema_record
 	@echo "protos: regenerated from $(words $(PROTOS)) schema files"
 
 # The suite can do without the schema compiler (the drift test then skips and says so); it has no wheel for the newest Pythons.
