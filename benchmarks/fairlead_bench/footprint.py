@@ -20,10 +20,10 @@ from fairlead_bench.children import BenchFailed
 from fairlead_bench.process_stats import cpu_seconds, pss_bytes
 from fairlead_bench.rows import Row
 from fairlead_bench.spawn_floor import TRUE
-from fairlead_cli.local_cluster import LocalCluster
+from fairlead_local.child_process import FAIRLEAD
+from fairlead_local.cluster import LocalCluster
 from fairlead_sdk import Framework, Task
 
-_FAIRLEAD: Final = (sys.executable, "-m", "fairlead_cli.main")
 _MIB: Final = 2**20
 _START_TIMEOUT_S: Final = 30.0
 _END_TIMEOUT_S: Final = 20.0
@@ -49,7 +49,7 @@ def measure(options: FootprintOptions) -> list[Row]:
 
 def _help_rows(options: FootprintOptions) -> list[Row]:
     bare_s = _median([_command_cpu_s([sys.executable, "-c", ""]) for _ in range(options.repeats)])
-    help_s = _median([_command_cpu_s([*_FAIRLEAD, "--help"]) for _ in range(options.repeats)])
+    help_s = _median([_command_cpu_s([*FAIRLEAD, "--help"]) for _ in range(options.repeats)])
     return [Row(name="footprint: fairlead --help, CPU", value=help_s, unit="s", target="< 0.3", floor=bare_s)]
 
 
@@ -78,7 +78,7 @@ def _first_task_s() -> float:
     """From the command ``fairlead up`` to the end of a task that was waiting for the cluster."""
     address = f"127.0.0.1:{_free_port()}"
     port = address.rpartition(":")[2]
-    command = [*_FAIRLEAD, "up", "--agents", "1", "--port", port, "--stop-with-parent"]
+    command = [*FAIRLEAD, "up", "--agents", "1", "--port", port, "--stop-with-parent"]
     began = time.monotonic()
     up = subprocess.Popen(
         command,

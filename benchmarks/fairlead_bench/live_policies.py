@@ -15,7 +15,7 @@ from typing import Final
 
 from rich.console import Console
 
-from fairlead_cli.local_cluster import LocalCluster
+from fairlead_local.cluster import LocalCluster
 from fairlead_master.solvers import registry
 from fairlead_master.solvers.problem import Nodes, Problem, User
 from fairlead_sdk import Framework, OperatorClient, Task

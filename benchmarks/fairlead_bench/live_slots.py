@@ -25,9 +25,9 @@ import psutil
 from rich.console import Console
 
 from fairlead_bench.host_groups import HostGroups
-from fairlead_cli.local_cluster import LocalCluster
 from fairlead_lab.metrics.intervals import estimate
 from fairlead_lab.papers.drf import closed_loop
+from fairlead_local.cluster import LocalCluster
 from fairlead_master.allocation.placement import seeded
 from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_sdk import Framework, OperatorClient, Reason, Task

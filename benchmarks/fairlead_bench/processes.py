@@ -13,7 +13,7 @@ from typing import Final
 from fairlead_bench.children import BenchFailed
 from fairlead_bench.rows import Row, percentile
 from fairlead_bench.spawn_floor import LOOPS, TRUE, measure_spawn_floor
-from fairlead_cli.local_cluster import LocalCluster
+from fairlead_local.cluster import LocalCluster
 from fairlead_sdk import Framework, Task, TaskResult
 
 _RESOURCES: Final = "cpus=32,mem=32GiB"

@@ -77,7 +77,7 @@ def agent(
     it is the same agent and finds its tasks still running.
     """
     if is_child:
-        from fairlead_cli.parent_watch import stop_with_parent
+        from fairlead_local.parent_watch import stop_with_parent
 
         stop_with_parent()
     from fairlead_agent.cli import run_agent

@@ -102,7 +102,7 @@ def master(
     themselves. Without it the next one knows no framework and ends their tasks.
     """
     if is_child:
-        from fairlead_cli.parent_watch import stop_with_parent
+        from fairlead_local.parent_watch import stop_with_parent
 
         stop_with_parent()
     from fairlead_master.cli import MasterOptions, run_master

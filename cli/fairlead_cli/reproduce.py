@@ -41,11 +41,11 @@ def reproduce(
     `list` names them and `all` computes all, which takes an hour; --quick or --out without ids means all, and the bare
     command lists. Each prints its rows and how they compare with what the paper prints. Exits with 1 if one of them broke.
     """
-    from fairlead_cli.end_signals import ended_as_by_ctrl_c
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
     from fairlead_lab.papers import catalogue, runner
     from fairlead_lab.papers.experiment import RunOptions
+    from fairlead_local.end_signals import ended_as_by_ctrl_c
 
     words = [word.lower() for word in ids]
     is_bare = not (ids or quick or out)

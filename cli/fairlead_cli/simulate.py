@@ -151,12 +151,12 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     hosts, or one less?
     Exits with 1 if a run was left with work that could not be done.
     """
-    from fairlead_cli.end_signals import ended_as_by_ctrl_c
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
     from fairlead_lab.study.document import as_document
     from fairlead_lab.study.study import run_study
     from fairlead_lab.workloads.csv_rows import TraceError
+    from fairlead_local.end_signals import ended_as_by_ctrl_c
     from fairlead_master.allocation.api import AllocationError
     from fairlead_sim.workload import WorkloadError
 

@@ -12,8 +12,8 @@ from click.core import ParameterSource
 
 from fairlead_cli.addresses import ADDRESS, json_option
 from fairlead_cli.agent import ISOLATIONS
-from fairlead_cli.end_signals import ended_as_by_ctrl_c
 from fairlead_cli.parameters import DURATION, PLACEMENT_HELP, RESOURCES
+from fairlead_local.end_signals import ended_as_by_ctrl_c
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,13 +23,16 @@ def _expected_errors(master: str | None) -> Iterator[None]:
     """Turn what the simulator and the SDK raise into errors of one line."""
     from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
     from fairlead_lab.workloads.csv_rows import TraceError
+    from fairlead_local.cluster import ClusterFailed, InvalidCluster
     from fairlead_sdk import errors as sdk_errors
     from fairlead_sim.workload import WorkloadError
 
     try:
         yield
-    except (TraceError, WorkloadError) as error:
+    except (TraceError, WorkloadError, InvalidCluster) as error:
         raise Invalid(str(error)) from error
+    except ClusterFailed as error:
+        raise Failed(str(error)) from error
     except sdk_errors.MasterUnreachable as error:
         raise Unreachable(master or "the local cluster", error.cause) from error
     except sdk_errors.Refused as error:

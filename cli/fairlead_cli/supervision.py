@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_cli.addresses import DEFAULT_MASTER
-from fairlead_cli.child_process import ChildProcess
-from fairlead_cli.end_signals import END_SIGNALS, handled
-from fairlead_cli.errors import EXIT_INTERRUPTED
-from fairlead_cli.local_cluster import LocalCluster, StartCancelled
+from fairlead_cli.errors import EXIT_INTERRUPTED, Failed, Invalid
+from fairlead_local.child_process import ChildProcess
+from fairlead_local.cluster import ClusterFailed, InvalidCluster, LocalCluster, StartCancelled
+from fairlead_local.end_signals import END_SIGNALS, handled
 
 LOOK_INTERVAL_S: Final = 0.25
 """Between looks whether a child has died: a person does not notice, and it costs some microseconds."""
@@ -54,6 +54,10 @@ def run_until_signal(cluster: LocalCluster) -> int:
                     file=sys.stderr,
                     flush=True,
                 )
+        except InvalidCluster as error:
+            raise Invalid(str(error)) from error
+        except ClusterFailed as error:
+            raise Failed(str(error)) from error
         finally:
             cluster.stop()
     # A service manager's SIGTERM is the ordinary end; Ctrl-C is reported as every shell command reports it.

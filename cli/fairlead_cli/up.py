@@ -63,11 +63,11 @@ def up(
     Ctrl-C kills everything at once.
     """
     if is_child:
-        from fairlead_cli.parent_watch import stop_with_parent
+        from fairlead_local.parent_watch import stop_with_parent
 
         stop_with_parent()
-    from fairlead_cli.local_cluster import LocalCluster
     from fairlead_cli.supervision import run_until_signal
+    from fairlead_local.cluster import LocalCluster
 
     _check(resources or "", policy, placement)
     broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.local_cluster import LocalCluster
+from fairlead_local.cluster import LocalCluster
 from tests.cli.conftest import Invoke, Outcome
 
 pytestmark = pytest.mark.shell

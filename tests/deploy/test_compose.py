@@ -190,5 +190,5 @@ def test_image_gets_every_source_root_and_its_build_inputs() -> None:
     )
     allowed = re.findall(r"^!(.+)$", (REPOSITORY / ".dockerignore").read_text(), re.MULTILINE)
 
-    assert len(packages) == 9
+    assert len(packages) == 10
     assert {*packages, "pyproject.toml", "LICENSE"} <= set(allowed)

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from fairlead_cli.local_cluster import LocalCluster
+from fairlead_local.cluster import LocalCluster
 from fairlead_sdk import (
     Driver,
     Framework,

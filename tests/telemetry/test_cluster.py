@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from fairlead_cli.local_cluster import LocalCluster
+from fairlead_local.cluster import LocalCluster
 from fairlead_sdk import Framework, OperatorClient, Task
 from fairlead_telemetry.link import Incoming
 from tests.telemetry.mosquitto import Mosquitto, monitoring, needs_mosquitto, sequences

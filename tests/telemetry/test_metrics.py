@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client import parser
 
-from fairlead_cli.local_cluster import LocalCluster
+from fairlead_local.cluster import LocalCluster
 from fairlead_master.metrics import ROLES_MAX, MasterMetrics
 from fairlead_master.runner import Runner
 from fairlead_proto.clock import SteadyClock

@@ -10,6 +10,7 @@ ROOTS = (
     "fairlead_master",
     "fairlead_agent",
     "fairlead_sdk",
+    "fairlead_local",
     "fairlead_sim",
     "fairlead_lab",
     "fairlead_bench",

@@ -17,6 +17,7 @@ PACKAGES = (
     "master/",
     "agent/",
     "framework_sdk/",
+    "local/",
     "simulator/",
     "laboratory/",
     "benchmarks/fairlead_bench/",

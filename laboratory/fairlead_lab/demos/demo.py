@@ -29,6 +29,7 @@ from fairlead_lab.replay.replay import (
     replay,
 )
 from fairlead_lab.workloads.sample import NODES, SAMPLE, SAMPLE_NODES, SPEEDUP
+from fairlead_local.cluster import LocalCluster
 
 AGENT: Final = "cpus=4,mem=16GiB"
 """A quarter of the sample's nodes, so that its tasks keep their shape and look like those of a laptop."""
@@ -98,8 +99,6 @@ def comparison() -> ReplaySettings:
 
 async def play_example(console: Console) -> bool:
     """Part 1 on a cluster of its own; gives whether it came to rest where the paper says."""
-    from fairlead_cli.local_cluster import LocalCluster
-
     local = LocalCluster(agents=1, resources=RESOURCES, policy="drf")
     async with local as cluster, ClusterWatch(cluster.address) as watch:
         with shown_standing(console) as show:

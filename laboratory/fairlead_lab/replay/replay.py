@@ -27,6 +27,7 @@ from fairlead_lab.workloads.nodes import read_nodes
 from fairlead_lab.workloads.plan import ReplayPlan, plan_replay, slots_for_largest, slots_on_average
 from fairlead_lab.workloads.scaling import DURATION_FLOOR_MS, ScalingRule, largest_amounts, reference_node
 from fairlead_lab.workloads.traces import Trace, TraceOptions
+from fairlead_local.cluster import LocalCluster
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sdk.clock import LoopClock
 from fairlead_sdk.errors import MasterUnreachable, Refused
@@ -181,9 +182,6 @@ async def _cluster(settings: ReplaySettings) -> AsyncIterator[str]:
     if settings.master is not None:
         yield settings.master
         return
-    # Here and not above: the tools of a local cluster are the command line's, which need not be there to read a trace.
-    from fairlead_cli.local_cluster import LocalCluster
-
     cluster = LocalCluster(agents=settings.agents, resources=settings.resources, isolation=settings.isolation)
     async with cluster:
         yield cluster.address

@@ -9,10 +9,10 @@ import psutil
 import pytest
 from rich.console import Console
 
-from fairlead_cli.local_cluster import LocalCluster
 from fairlead_lab.demos import paper_example
 from fairlead_lab.demos.demo import play_example
 from fairlead_lab.replay.cluster_watch import ClusterWatch
+from fairlead_local.cluster import LocalCluster
 
 pytestmark = pytest.mark.shell
 

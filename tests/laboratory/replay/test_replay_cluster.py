@@ -10,10 +10,10 @@ import psutil
 import pytest
 from rich.console import Console
 
-from fairlead_cli.local_cluster import LocalCluster
 from fairlead_lab.replay.cluster_watch import ClusterWatch
 from fairlead_lab.replay.replay import ReplaySettings, as_document, replay
 from fairlead_lab.workloads.sample import SAMPLE, SAMPLE_NODES
+from fairlead_local.cluster import LocalCluster
 from fairlead_sdk.errors import Refused
 from fairlead_sim.workload import Selection
 

@@ -6,18 +6,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from fairlead_agent.executor.processes import is_running
-from fairlead_cli import leftovers, local_cluster
-from fairlead_cli.child_process import ChildProcess
-from fairlead_cli.errors import Failed, Invalid
-from fairlead_cli.local_cluster import LocalCluster
 from fairlead_cli.supervision import RESTART_WAITS_S, STEADY_S, Supervisor, limits_notice
+from fairlead_local import cluster as local_cluster
+from fairlead_local import leftovers
+from fairlead_local.child_process import ChildProcess
+from fairlead_local.cluster import LocalCluster
+from tests.builders.processes import FakeProcess
 from tests.cli.conftest import Invoke
 
 
@@ -85,89 +86,9 @@ def test_full_disk_is_told_in_one_line_before_anything_starts(
     assert outcome.err == f"fairlead: {tmp_path}: expected to write to it, got: No space left on device\n"
 
 
-def test_process_that_dies_at_its_start_is_shown_with_its_last_words(tmp_path: Path) -> None:
-    cluster = LocalCluster(agents=1, policy="luck", directory=tmp_path / "state")
-
-    with pytest.raises(Failed, match="master ended at its start with code 2") as failed:
-        cluster.start()
-
-    assert str(tmp_path / "state" / "logs" / "master.log") in str(failed.value)
-    assert "got 'luck'" in str(failed.value)
-    assert "\n" not in str(failed.value), "its log lines are for whoever looks for them"
-    assert not any(process.is_alive for process in cluster.processes)
-
-
-def test_directory_that_up_makes_and_its_logs_are_closed_to_others(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    umask = os.umask(0)
-    try:
-        with pytest.raises(Failed):
-            LocalCluster(agents=1, policy="luck", directory=state).start()
-    finally:
-        os.umask(umask)
-
-    logs = state / "logs"
-    modes = {path: path.stat().st_mode & 0o777 for path in (state, logs, *logs.iterdir())}
-    assert modes == {state: 0o700, logs: 0o700, logs / "master.log": 0o600, logs / "agent-1.log": 0o600}
-
-
-def test_stop_of_what_was_never_started_touches_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "precious").touch()
-    monkeypatch.chdir(tmp_path)
-
-    LocalCluster(agents=1).stop()
-
-    assert (tmp_path / "precious").exists()
-
-
-@pytest.mark.parametrize("resources", [["cpus=1"], ["cpus=1"] * 3])
-def test_each_agent_needs_its_resources(resources: list[str]) -> None:
-    with pytest.raises(
-        Invalid, match=f"resources: expected one for all agents or one for each of 2, got {len(resources)}"
-    ):
-        LocalCluster(agents=2, resources=resources)
-
-
-def test_small_host_still_offers_room_for_ordinary_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(os, "sysconf", lambda _name: 2**14)
-
-    assert local_cluster.default_resources(3).startswith("cpus=2,mem=1GiB,")
-
-
 def test_limits_that_hold_need_no_words_and_others_are_counted() -> None:
     assert limits_notice(["cgroup v2", "cgroup v1"]) == ""
     assert " not enforced by 1 of 2 agents (" in limits_notice(["none", "cgroup v2"])
-
-
-class FakeProcess(ChildProcess):
-    """A process that is dead or alive as the test says, and counts its starts."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, (), Path("/nowhere"))
-        self.alive = True
-        self.starts = 0
-        self.signals: list[int] = []
-        self.when_signalled: Callable[[], None] = lambda: None
-
-    @property
-    def is_alive(self) -> bool:
-        return self.alive
-
-    @property
-    def pid(self) -> int:
-        return 1
-
-    def start(self) -> None:
-        self.alive = True
-        self.starts += 1
-
-    def signal(self, number: int) -> None:
-        self.signals.append(number)
-        self.alive = self.alive and number != signal.SIGKILL
-        self.when_signalled()
 
 
 def test_supervisor_restarts_ever_more_slowly_and_forgives_a_steady_process() -> None:
@@ -259,41 +180,6 @@ def test_up_greets_restarts_what_dies_and_leaves_nothing(number: int, code: int)
     assert not alive
 
 
-@pytest.mark.shell
-def test_children_end_with_a_parent_that_is_killed() -> None:
-    code = (
-        "from fairlead_cli.local_cluster import LocalCluster\n"
-        "import time\n"
-        "cluster = LocalCluster(agents=1, isolation='none')\n"
-        "cluster.start()\n"
-        "print(cluster.directory, flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        directory = Path(parent.stdout.readline().strip())
-        children = psutil.Process(parent.pid).children(recursive=True)
-
-        parent.kill()
-
-    _, alive = psutil.wait_procs(children, timeout=20)
-    assert len(children) >= 2
-    assert not alive
-    subprocess.run(["rm", "-rf", str(directory)], check=True)
-
-
-def test_a_start_that_takes_too_long_says_how_far_it_came_and_leaves_nothing() -> None:
-    cluster = LocalCluster(agents=2)
-
-    with pytest.raises(
-        Failed, match=r"the cluster was not ready within 0\.01 s: 0 of 2 agents had registered"
-    ):
-        cluster.start(timeout_s=0.01)
-
-    assert not any(process.is_alive for process in cluster.processes)
-    assert not cluster.directory.exists()
-
-
 def test_hosts_of_nothing_are_refused(invoke: Invoke) -> None:
     outcome = invoke("up", "--port", "0", "--resources", "cpus=0,mem=0")
 
@@ -360,19 +246,6 @@ def test_second_signal_kills_tasks_within_their_grace_period(tmp_path: Path) -> 
     assert said == "stopping: tasks end within their grace periods; Ctrl-C again kills them at once\n"
     assert up.returncode == 130
     assert not processes_of("sleep 98763")
-
-
-def test_signal_while_a_cluster_stops_does_afterwards_what_it_does_else() -> None:
-    """Between two clusters of a benchmark, Ctrl-C is meant for the benchmark."""
-    cluster = LocalCluster(agents=1)
-    agent = FakeProcess("agent-1")
-    agent.when_signalled = lambda: signal.raise_signal(signal.SIGINT)
-    cluster.agents = [agent]
-
-    with pytest.raises(KeyboardInterrupt):
-        cluster.stop()
-
-    assert agent.signals == [signal.SIGTERM, signal.SIGKILL]
 
 
 def wait_for_processes_of(command: str) -> list[int]:

@@ -15,14 +15,13 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, raise_signal
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from fairlead_cli.child_process import ChildProcess
-from fairlead_cli.end_signals import END_SIGNALS, handled
-from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
+from fairlead_local.child_process import ChildProcess
+from fairlead_local.end_signals import END_SIGNALS, handled
 
 START_TIMEOUT_S: Final = 30.0
 START_TIMEOUT_AN_AGENT_S: Final = 2.0
@@ -47,6 +46,14 @@ MASTER_STOP_TIMEOUT_S: Final = 2.0
 
 PORT_ATTEMPTS: Final = 3
 """Between choosing a free port and the master's bind another process may take it."""
+
+
+class ClusterFailed(Exception):
+    """A cluster did not start: a process died, or the time was not enough."""
+
+
+class InvalidCluster(ValueError):
+    """A cluster that cannot be; the message names what is wrong, what was expected and what came."""
 
 
 class StartCancelled(Exception):
@@ -96,10 +103,10 @@ class LocalCluster:
             agent_arguments: further words for `fairlead agent`.
 
         Raises:
-            Invalid: a number of agents that is not positive, or not one text or mapping for each agent.
+            InvalidCluster: a number of agents that is not positive, or not one text or mapping for each agent.
         """
         if agents < 1:
-            raise Invalid(f"agents: expected at least 1, got {agents}")
+            raise InvalidCluster(f"agents: expected at least 1, got {agents}")
         resources = resources or default_resources(agents)
         self.resources = [resources] * agents if isinstance(resources, str) else list(resources)
         _check_one_each("resources", len(self.resources), agents)
@@ -131,8 +138,8 @@ class LocalCluster:
         """Start everything at once and return when all agents are registered, by default in a time that grows with them.
 
         Raises:
-            Invalid: the port is in use, or the directory cannot be.
-            Failed: a process died, with the end of its log; or the time was not enough.
+            InvalidCluster: the port is in use, or the directory cannot be.
+            ClusterFailed: a process died, with the end of its log; or the time was not enough.
             StartCancelled: ``cancel_start`` was called.
         """
         try:
@@ -141,7 +148,7 @@ class LocalCluster:
                 self._start_processes()
                 try:
                     self.wait_until_ready(timeout_s)
-                except Failed:
+                except ClusterFailed:
                     if self._port or attempt == PORT_ATTEMPTS or _is_free(self.address):
                         raise
                     self._stop_processes()
@@ -152,7 +159,9 @@ class LocalCluster:
             self._remove_directory()
             if isinstance(error, OSError):
                 where = error.filename or self.directory
-                raise Invalid(f"{where}: expected to write to it, got: {error.strerror or error}") from error
+                raise InvalidCluster(
+                    f"{where}: expected to write to it, got: {error.strerror or error}"
+                ) from error
             raise
 
     def cancel_start(self) -> None:
@@ -169,8 +178,7 @@ class LocalCluster:
         A signal that comes meanwhile, such as a second Ctrl-C, is a ``hurry``.
         """
         with self._hurried_by_signals():
-            with contextlib.suppress(Unreachable, Refused, Failed, Invalid):
-                self._end_frameworks()
+            self._end_frameworks()
             self._stop_processes()
             self._remove_directory()
 
@@ -186,7 +194,7 @@ class LocalCluster:
         """Return when the master serves and has as many active agents as there are alive here.
 
         Raises:
-            Failed: a process is dead, with the end of its log; or the time was not enough.
+            ClusterFailed: a process is dead, with the end of its log; or the time was not enough.
         """
         timeout_s = timeout_s or START_TIMEOUT_S + START_TIMEOUT_AN_AGENT_S * len(self.agents)
         deadline = time.monotonic() + timeout_s
@@ -195,7 +203,7 @@ class LocalCluster:
         def look() -> None:
             self._look_for_dead()
             if time.monotonic() > deadline:
-                raise Failed(
+                raise ClusterFailed(
                     f"the cluster was not ready within {timeout_s:g} s: "
                     f"{registered} of {len(self.agents)} agents had registered"
                 )
@@ -203,17 +211,16 @@ class LocalCluster:
 
         while not _answers(self.address):
             look()
-        from fairlead_cli import pages  # imports grpc, which takes as long as the children need to start
-        from fairlead_cli.connection import connected
+        # Imports grpc, which takes as long as the children need to start.
+        from fairlead_local import operator_calls
 
-        with connected(self.address) as connection:
+        with operator_calls.operator_at(self.address) as operator:
             while True:
-                with contextlib.suppress(Unreachable):
-                    rows = [row for row in pages.AGENTS.fetch(connection)[0] if row["state"] == "ACTIVE"]
-                    registered = len(rows)
-                    if registered >= len(self.agents):
-                        self.isolations = [row["isolation"] for row in rows]
-                        return
+                isolations = operator_calls.isolations(operator)
+                registered = len(isolations)
+                if registered >= len(self.agents):
+                    self.isolations = isolations
+                    return
                 look()
 
     def __enter__(self) -> Self:
@@ -230,7 +237,7 @@ class LocalCluster:
         except asyncio.CancelledError:
             # The thread goes on whatever becomes of its task.
             self.cancel_start()
-            with contextlib.suppress(StartCancelled, Failed, Invalid):
+            with contextlib.suppress(StartCancelled, ClusterFailed, InvalidCluster):
                 await starting
             await self._stop_in_thread()
             raise
@@ -305,7 +312,7 @@ class LocalCluster:
         port = self._port or _free_port()
         self.address = f"127.0.0.1:{port}"
         if not _is_free(self.address):
-            raise Invalid(f"port {port} is in use: expected a free one, or 0 to have one chosen")
+            raise InvalidCluster(f"port {port} is in use: expected a free one, or 0 to have one chosen")
         logs = self.directory / "logs"
         self.master = ChildProcess("master", self._master_command(), logs / "master.log")
         self.agents = [
@@ -344,38 +351,18 @@ class LocalCluster:
         self._check_cancelled()
         for process in self.processes:
             if not process.is_alive:
-                raise Failed(
+                raise ClusterFailed(
                     f"{process.name} ended at its start with code {process.exit_code}{process.last_words()}"
                 )
 
     def _end_frameworks(self) -> None:
-        """Have the master end all frameworks, so that they hear of it and nothing is launched any more; bounded.
-
-        Raises:
-            Unreachable: the master is dead or does not answer; whatever runs ends with its agent.
-        """
-        deadline = time.monotonic() + TEARDOWN_TIMEOUT_S
+        """Have the master end all frameworks, so that they hear of it and nothing is launched any more; bounded."""
         if self._is_hurried or not (self.master.is_alive and _answers(self.address)):
             return
-        from fairlead_cli import pages
-        from fairlead_cli.connection import connected
-        from fairlead_proto.v1.operator_pb2 import ListRequest, TeardownFrameworkRequest
+        from fairlead_local import operator_calls
 
-        with connected(self.address) as connection:
-
-            def call(method: Callable[..., Any], request: Any) -> Any:
-                return connection.call(method, request, timeout_s=max(0.0, deadline - time.monotonic()))
-
-            request = ListRequest(page_size=pages.PAGE_SIZE)
-            for framework in call(connection.operator.ListFrameworks, request).frameworks:
-                if pages.FRAMEWORKS.row(framework)["state"] != "COMPLETED":
-                    with contextlib.suppress(Refused):  # it has ended meanwhile
-                        call(
-                            connection.operator.TeardownFramework,
-                            TeardownFrameworkRequest(
-                                framework_id=framework.framework_id, detail="the cluster was stopped"
-                            ),
-                        )
+        with operator_calls.operator_at(self.address) as operator:
+            operator_calls.end_frameworks(operator, TEARDOWN_TIMEOUT_S)
 
     def _stop_processes(self) -> None:
         self._stop_all(self.agents, AGENT_STOP_TIMEOUT_S)
@@ -383,7 +370,7 @@ class LocalCluster:
         self._stop_all([self.master], MASTER_STOP_TIMEOUT_S)
         if self.agents:
             # Of agents that died before they could end their executors themselves.
-            from fairlead_cli.leftovers import end_executors
+            from fairlead_local.leftovers import end_executors
 
             end_executors([self.agent_directory(index) for index in range(len(self.agents))])
 
@@ -419,7 +406,7 @@ def default_resources(agents: int) -> str:
 
 def _check_one_each(name: str, given: int, agents: int) -> None:
     if given != agents:
-        raise Invalid(f"{name}: expected one for all agents or one for each of {agents}, got {given}")
+        raise InvalidCluster(f"{name}: expected one for all agents or one for each of {agents}, got {given}")
 
 
 def _free_port() -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fairlead_cli.end_signals import ended_as_by_ctrl_c
-from fairlead_cli.local_cluster import LocalCluster, StartCancelled
+from fairlead_local.cluster import LocalCluster, StartCancelled
+from fairlead_local.end_signals import ended_as_by_ctrl_c
 
 STARTS = {
     "up": ["up", "--port", "0", "--isolation", "none"],

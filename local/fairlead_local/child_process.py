@@ -8,6 +8,9 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Final
 
+FAIRLEAD: Final = (sys.executable, "-m", "fairlead_cli.main")
+"""The `fairlead` command of this very environment, whatever PATH says."""
+
 LOG_TAIL_BYTES: Final = 4096
 """Of a log that is shown when a process dies at its start: a screenful."""
 
@@ -49,7 +52,7 @@ class ChildProcess:
         self.close()
         with open(self.log, "ab", opener=_open_privately) as log:
             self._process = subprocess.Popen(  # it lives longer than this block, by design
-                [sys.executable, "-m", "fairlead_cli.main", *self.arguments],
+                [*FAIRLEAD, *self.arguments],
                 # It ends when this pipe does, so that even a SIGKILL of ours leaves no process behind.
                 stdin=subprocess.PIPE,
                 stdout=log,
