@@ -9,7 +9,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -27,6 +27,7 @@ BANNED_MODULE_NAMES: Final = frozenset(
 TEST_MODULE_NAMES: Final = frozenset({"helpers", "helper"})
 """Banned names that tests may use: there a helper is only ever a helper of tests."""
 
+_TEST_NAME: Final = re.compile(r"`(?=tests/|::)(tests/[\w/]+\.py)?(?:::(test_\w+))?`")
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Put together from parts, since the rule applies to this file as well.
@@ -166,3 +167,18 @@ def unknown_make_commands(path: str, text: str, *, makefile: str) -> list[str]:
         for match in _MAKE_COMMAND.finditer(text)
         if match[1] not in targets
     ]
+
+
+def unknown_tests(path: str, text: str, *, tests: Mapping[str, str]) -> list[str]:
+    """Find the tests a document names that `tests`, their files' texts by path, lack.
+
+    A name is `tests/a/test_b.py::test_c`; those behind it in the same list may leave the file out: `::test_d`.
+    """
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        file = ""
+        for named, test in _TEST_NAME.findall(line):
+            file = named or file
+            if file not in tests or (test and f"def {test}(" not in tests[file]):
+                found.append(f"{path}:{number}: `{file}::{test}` is no test")
+    return found

@@ -96,6 +96,15 @@ def test_documents_name_only_commands_that_exist() -> None:
     assert not found, f"commands that do not exist:\n{found}"
 
 
+def test_documents_name_only_tests_that_exist() -> None:
+    tests = {path: text for path, text in written_files() if path.startswith("tests/")}
+    documents = [(path, text) for path, text in written_files() if path.endswith(".md")]
+
+    found = findings(documents, lambda path, text: rules.unknown_tests(path, text, tests=tests))
+
+    assert not found, f"tests that do not exist:\n{found}"
+
+
 def test_import_contracts_hold() -> None:
     """The roles stay apart and the cores pure, for indirect imports too."""
     lint_imports = str(Path(sys.executable).with_name("lint-imports"))

@@ -100,3 +100,14 @@ def test_make_command_that_does_not_exist_is_found() -> None:
         "README.md:3: `make fly` is no target of the Makefile",
         "README.md:6: `make demo-all` is no target of the Makefile",
     ]
+
+
+def test_test_that_does_not_exist_is_found() -> None:
+    text = "`tests/a.py::test_one`, `::test_two`\n`tests/b.py`, `tests/a.py`\n"
+
+    found = rules.unknown_tests("faults.md", text, tests={"tests/a.py": "def test_one() -> None: ..."})
+
+    assert found == [
+        "faults.md:1: `tests/a.py::test_two` is no test",
+        "faults.md:2: `tests/b.py::` is no test",
+    ]
