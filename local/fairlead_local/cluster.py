@@ -122,8 +122,8 @@ class LocalCluster:
         self._master_arguments = tuple(master_arguments)
         self._agent_arguments = tuple(agent_arguments)
         self._given_directory = directory
-        self._temporary: Path | None = None
-        """The directory to remove at the end: only ever one that we made."""
+        self._temporary: tuple[Path, int] | None = None
+        """The directory to remove at the end, only ever one that we made, and the lock that says that we live."""
         self.directory = directory or Path()
         self.address = ""
         self.master = ChildProcess("master", (), Path())
@@ -300,8 +300,13 @@ class LocalCluster:
 
     def _make_directory(self) -> None:
         if self._given_directory is None:
-            self._temporary = Path(tempfile.mkdtemp(prefix="fairlead-")).resolve()
-        self.directory = (self._given_directory or self._temporary or Path()).resolve()
+            from fairlead_local import leftovers  # not for commands that start no cluster
+
+            leftovers.remove_temporary_directories()
+            self._temporary = leftovers.make_temporary_directory()
+            self.directory = self._temporary[0]
+        else:
+            self.directory = self._given_directory.resolve()
         # Only what is missing is made private: a directory that was there before may be shared on purpose.
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.directory / "logs").mkdir(exist_ok=True, mode=0o700)
@@ -389,7 +394,9 @@ class LocalCluster:
 
     def _remove_directory(self) -> None:
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            directory, lock = self._temporary
+            shutil.rmtree(directory, ignore_errors=True)
+            os.close(lock)
             self._temporary = None
 
 

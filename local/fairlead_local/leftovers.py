@@ -1,8 +1,17 @@
-"""Ends what a dead agent of a local cluster left behind: its executor, which by design outlives it with its tasks."""
+"""Ends what dead processes of a local cluster left behind.
+
+An agent leaves its executor, which by design outlives it with its tasks; a command that was killed leaves the temporary
+directory of its cluster, and the next one of that user removes it. Locks tell who lives: the kernel lets go of them
+however a process ends.
+"""
 
 import fcntl
+import logging
 import os
+import shutil
 import signal
+import stat
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +26,76 @@ TIMEOUT_S: Final = 5.0
 """For executors to kill their tasks and end: they do not wait for grace periods."""
 
 _LOOK_INTERVAL_S: Final = 0.02
+
+_PREFIX: Final = "fairlead-"
+
+_CLUSTER_LOCK: Final = "cluster.lock"
+"""Held by whoever made a temporary directory. Only what has one is ever removed as a leftover."""
+
+_LOCKS: Final = ("master/lock", "agent-*/agent.lock", "agent-*/executor/lock")
+"""Held by the processes of a cluster, below its directory."""
+
+_log = logging.getLogger(__name__)
+
+
+def make_temporary_directory() -> tuple[Path, int]:
+    """Make a directory for one cluster and give it with the lock on it, to be closed when the directory is gone.
+
+    Raises:
+        OSError: there is no room for one.
+    """
+    directory = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+    unnamed = directory / f"new-{_CLUSTER_LOCK}"
+    try:
+        lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Locked before it has its name: else another command may find it, unlocked, between the two.
+        unnamed.rename(directory / _CLUSTER_LOCK)
+    except OSError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return directory, lock
+
+
+def remove_temporary_directories() -> None:
+    """Remove what clusters of this user left whose every process is dead. What cannot be removed stays."""
+    for directory in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")):
+        with suppress(OSError):  # somebody else removes it too
+            if _is_our_own(directory):
+                _remove_if_dead(directory)
+
+
+def _is_our_own(directory: Path) -> bool:
+    """Whether we made it and nobody else can have put anything there. Anybody may make anything beside it."""
+    status = directory.lstat()
+    is_private = stat.S_ISDIR(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o700
+    return is_private and status.st_uid == os.geteuid() and (directory / _CLUSTER_LOCK).is_file()
+
+
+def _remove_if_dead(directory: Path) -> None:
+    with (directory / _CLUSTER_LOCK).open() as owner:
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        # What it started may outlive it for as long as tasks have to end, and an executor its agent.
+        if any(_is_held(path) for pattern in _LOCKS for path in directory.glob(pattern)):
+            return
+        for entry in directory.iterdir():
+            if entry.name != _CLUSTER_LOCK:
+                shutil.rmtree(entry, ignore_errors=True)
+        # The lock goes last: without it the rest would be nobody's if we were killed now.
+        shutil.rmtree(directory, ignore_errors=True)
+        _log.debug("removed %s: the command that made it was killed", directory)
+
+
+def _is_held(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
 
 
 def end_executors(work_dirs: Sequence[Path]) -> None:
@@ -58,12 +137,9 @@ def _send(paths: ExecutorPaths, number: int) -> bool:
 def _holder(paths: ExecutorPaths) -> int | None:
     """The process that holds an executor's lock; None if nobody does."""
     try:
-        with Path(paths.lock).open() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                text = file.read().strip()
-                return int(text) if text.isdecimal() else None
+        if not _is_held(Path(paths.lock)):
             return None
+        text = Path(paths.lock).read_text(encoding="ascii").strip()
     except OSError:
         return None
+    return int(text) if text.isdecimal() else None

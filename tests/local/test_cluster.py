@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from fairlead_local import leftovers
 from fairlead_local.cluster import ClusterFailed, InvalidCluster, LocalCluster, default_resources
 from tests.builders.processes import FakeProcess
 
@@ -84,7 +85,9 @@ def test_children_end_with_a_parent_that_is_killed() -> None:
     _, alive = psutil.wait_procs(children, timeout=20)
     assert len(children) >= 2
     assert not alive
-    subprocess.run(["rm", "-rf", str(directory)], check=True)
+    assert directory.exists()
+    leftovers.remove_temporary_directories()
+    assert not directory.exists()
 
 
 def test_a_start_that_takes_too_long_says_how_far_it_came_and_leaves_nothing() -> None:
