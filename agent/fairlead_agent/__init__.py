@@ -1,3 +1,3 @@
 """The agent: offers one host's resources to the master and runs tasks on it."""
 
-__version__ = "0.1.0"
+from fairlead_proto import __version__ as __version__

@@ -173,6 +173,7 @@ class Agent:
             self._runner.machine,
             self._settings,
             lambda: self._session.ended_count,
+            self._session.unknowns,
             self._telemetry,
         )
 
@@ -212,10 +213,13 @@ class Agent:
                 raise AssertionError(f"the runner keeps {type(action).__name__} to itself")
             case actions.ConfirmSession():
                 self._session.confirm()
-                self._announce(action.agent_id)
+                self._announce(action)
 
-    def _announce(self, agent_id: str) -> None:
-        self._log.info("agent.registered", agent_id=agent_id, master=self._options.master)
+    def _announce(self, confirmed: actions.ConfirmSession) -> None:
+        agent_id, version = confirmed.agent_id, confirmed.master.version
+        self._log.info(
+            "agent.registered", agent_id=agent_id, master=self._options.master, master_version=version
+        )
         if self._telemetry is not None:
             self._telemetry.identify(agent_id)
         ready_file = self._options.ready_file

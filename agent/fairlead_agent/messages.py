@@ -16,6 +16,7 @@ from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.limits import STATUS_MESSAGE_LENGTH_MAX
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.tasks import RunningTask
 from fairlead_proto.v1 import agent_pb2
@@ -39,7 +40,7 @@ SessionAction = actions.SendRegistration | actions.SendStatuses | actions.SendHe
 
 
 def read_batch(
-    batch: agent_pb2.MasterMessages, kinds: ResourceKinds, log: FilteringBoundLogger
+    batch: agent_pb2.MasterMessages, kinds: ResourceKinds, log: FilteringBoundLogger, unknowns: Unknowns
 ) -> tuple[list[events.Event], list[agent_pb2.FileRequest]]:
     """Give the events in a batch, in order, and apart from them the requests for files, which the core is not asked."""
     found: list[events.Event] = []
@@ -49,15 +50,18 @@ def read_batch(
         if kind == "file_request":
             file_requests.append(message.file_request)
             continue
+        if kind is None:
+            unknowns.note("message", "a message of a kind that this version does not know")
+            continue
         try:
-            found += _read_message(message, kind, batch.epoch, kinds)
+            found += _read_message(message, kind, batch.epoch, kinds, unknowns)
         except InvalidFieldError as error:
             log.warning("message.unreadable", message=kind, detail=str(error))
     return found, file_requests
 
 
 def _read_message(
-    message: agent_pb2.MasterMessage, kind: str | None, epoch: int, kinds: ResourceKinds
+    message: agent_pb2.MasterMessage, kind: str, epoch: int, kinds: ResourceKinds, unknowns: Unknowns
 ) -> Iterator[events.Event]:
     fields.read_count("epoch", epoch)
     match kind:
@@ -73,21 +77,12 @@ def _read_message(
             )
             yield events.StatusesAcknowledged(epoch=epoch, items=items)
         case "kill":
-            orders = tuple(_read_kill(order) for order in message.kill.tasks)
+            orders = tuple(_read_kill(order, unknowns) for order in message.kill.tasks)
             yield events.KillRequested(epoch=epoch, orders=orders)
         case "registered":
-            yield events.Registered(
-                epoch=epoch,
-                agent_id=AgentId(fields.read_id("registered.agent_id", message.registered.agent_id)),
-                heartbeat_interval_ms=fields.read_duration(
-                    "registered.heartbeat_interval_ms", message.registered.heartbeat_interval_ms
-                ),
-            )
+            yield _read_registered(message.registered, epoch)
         case "refused":
-            code = _REFUSALS.get(message.refused.code, RefusalCode.TOO_SLOW)
-            yield events.RegistrationRefused(
-                epoch=epoch, code=code, detail=message.refused.detail[:STATUS_MESSAGE_LENGTH_MAX]
-            )
+            yield _read_refused(message.refused, epoch, unknowns)
         case "ping":
             yield events.Pinged(epoch=epoch)
         case "shutdown":
@@ -95,7 +90,30 @@ def _read_message(
                 epoch=epoch, reason=message.shutdown.reason[:STATUS_MESSAGE_LENGTH_MAX]
             )
         case _:
-            raise InvalidFieldError(f"message: expected one that this version knows, got {kind}")
+            raise AssertionError(f"message: expected one of the schema, got {kind}")
+
+
+def _read_registered(message: agent_pb2.Registered, epoch: int) -> events.Registered:
+    return events.Registered(
+        epoch=epoch,
+        agent_id=AgentId(fields.read_id("registered.agent_id", message.agent_id)),
+        heartbeat_interval_ms=fields.read_duration(
+            "registered.heartbeat_interval_ms", message.heartbeat_interval_ms
+        ),
+        master=convert.read_peer("registered", message.version, message.capabilities),
+    )
+
+
+def _read_refused(
+    message: agent_pb2.RegistrationRefused, epoch: int, unknowns: Unknowns
+) -> events.RegistrationRefused:
+    """One with a code that only a newer master knows is one to register again after."""
+    code = _REFUSALS.get(message.code)
+    if code is None:
+        unknowns.note("refusal", f"refused.code: expected 1 to {max(_REFUSALS)}, got {message.code}")
+    return events.RegistrationRefused(
+        epoch=epoch, code=code or RefusalCode.TOO_SLOW, detail=message.detail[:STATUS_MESSAGE_LENGTH_MAX]
+    )
 
 
 def _read_launch(
@@ -120,11 +138,11 @@ def _read_launch(
     yield from unreadable
 
 
-def _read_kill(order: agent_pb2.KillTask) -> events.KillOrder:
+def _read_kill(order: agent_pb2.KillTask, unknowns: Unknowns) -> events.KillOrder:
     return events.KillOrder(
         key=_read_key("kill", order.framework_id, order.task_id),
         grace_period_ms=fields.read_duration("kill.grace_period_ms", order.grace_period_ms),
-        reason=convert.read_reason("kill.reason", order.reason),
+        reason=convert.read_reason("kill.reason", order.reason, unknowns),
     )
 
 
@@ -178,6 +196,7 @@ def _write_registration(
         isolation=action.isolation,
         version=version,
         answers_ping=True,
+        capabilities=convert.OUR_CAPABILITIES,
     )
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import fairlead_agent
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.state import AgentSettings
+from fairlead_proto.peers import Unknowns
 from fairlead_telemetry.metrics import (
     Family,
     LoopDelay,
     MetricsServer,
     counter,
+    counters,
     gauge,
     gauges,
     resources,
@@ -33,6 +35,7 @@ class AgentMetrics:
         machine: AgentMachine,
         settings: AgentSettings,
         sessions_ended: Callable[[], int],
+        unknowns: Unknowns,
         telemetry: "AgentTelemetry | None",
     ) -> None:
         """Begin to serve.
@@ -42,6 +45,7 @@ class AgentMetrics:
             machine: whose state is shown.
             settings: what the agent offers.
             sessions_ended: how many sessions with a master have ended.
+            unknowns: what newer masters said that is not known here.
             telemetry: what became of messages to a broker; None without one.
 
         Raises:
@@ -50,6 +54,7 @@ class AgentMetrics:
         self._machine = machine
         self._settings = settings
         self._sessions_ended = sessions_ended
+        self._unknowns = unknowns
         self._telemetry = telemetry
         self._server = MetricsServer(address, self._collect)
         self.port = self._server.port
@@ -77,6 +82,12 @@ class AgentMetrics:
         yield gauge("fairlead_agent_registered", "Whether a master counts on it.", state.is_registered)
         yield counter(
             "fairlead_agent_sessions_ended", "Sessions with a master that ended.", self._sessions_ended()
+        )
+        yield counters(
+            "fairlead_agent_unknown",
+            "Messages and values of newer masters that this version does not know, by what they are.",
+            "what",
+            self._unknowns.counts.copy(),
         )
         yield gauges(
             "fairlead_agent_tasks",

@@ -20,6 +20,7 @@ from fairlead_agent.executor_link import Feed
 from fairlead_agent.messages import read_batch
 from fairlead_proto.backoff import Backoff
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
 
@@ -95,6 +96,8 @@ class MasterSession:
         self._feed = feed
         self._on_file_request = on_file_request
         self._on_end = on_end
+        self.unknowns = Unknowns(self._tell_of_unknown)
+        """What newer masters said that is not known here."""
         self.ended_count = 0
         """Sessions that were open and are not."""
         self._log = log
@@ -116,6 +119,9 @@ class MasterSession:
             return
         self._queue.extend(messages)
         self._queued.set()
+
+    def _tell_of_unknown(self, what: str, detail: str) -> None:
+        self._log.warning("master.unknown_skipped", what=what, detail=detail)
 
     def confirm(self) -> None:
         """Say that the master has accepted the registration: the next pause is a short one again."""
@@ -199,7 +205,7 @@ class MasterSession:
             batch = await call.read()
             if not isinstance(batch, agent_pb2.MasterMessages):
                 return  # grpc.aio.EOF
-            found, file_requests = read_batch(batch, self._kinds, self._log)
+            found, file_requests = read_batch(batch, self._kinds, self._log, self.unknowns)
             if found:
                 await self._feed(found)
             for request in file_requests:

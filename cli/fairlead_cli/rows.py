@@ -88,6 +88,7 @@ def framework(info: operator_pb2.FrameworkInfo) -> Row:
         "demand_version": info.demand_version,
         "registered_ms": info.registered_ms or None,
         "principal": info.principal,
+        "version": info.version,
     }
 
 

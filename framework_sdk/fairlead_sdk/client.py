@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from fairlead_proto.backoff import Backoff
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.peers import Unknowns
 from fairlead_sdk.calls import Hello
 from fairlead_sdk.clock import Timer, sleep, wait_until
 from fairlead_sdk.errors import FairleadError, LinkBroken, MasterUnreachable, Refused
@@ -62,6 +63,8 @@ class MasterClient:
     ) -> None:
         self.state = SessionState(hello)
         self.transport = transport
+        self.unknowns = Unknowns(_tell_of_unknown)
+        """What newer masters said that is not known here."""
         self._on_events = on_events
         self._connect_timeout_ms = connect_timeout_ms
         self._reconnect_timeout_ms = reconnect_timeout_ms
@@ -218,7 +221,7 @@ class MasterClient:
         while self._over is None:
             message = await link.receive()
             self._last_heard_ms = self.transport.clock.now_ms()
-            events = self.state.receive(message.epoch, read_events(message))
+            events = self.state.receive(message.epoch, read_events(message, self.unknowns))
             self._deliver(events)
             # Answers to what was just read leave now, not in a later turn.
             self.flush()
@@ -272,7 +275,9 @@ class MasterClient:
                     if self._watch is not None:
                         # The limit is now the master's own, and usually far shorter than the one for Welcome.
                         self._watch.wind()
-                    _log.info("session.connected", extra={"framework_id": event.welcome.framework_id})
+                    welcome = event.welcome
+                    ids = {"framework_id": welcome.framework_id, "master_version": welcome.master_version}
+                    _log.info("session.connected", extra=ids)
                     if self._welcomed is not None and not self._welcomed.done():
                         self._welcomed.set_result(event.welcome)
                 case CallResult():
@@ -311,6 +316,10 @@ class MasterClient:
                 future.set_exception(error)
                 # Whoever waits gets it; if nobody does, the application was told by SessionOver.
                 future.exception()
+
+
+def _tell_of_unknown(what: str, detail: str) -> None:
+    _log.warning("session.unknown_skipped", extra={"what": what, "detail": detail})
 
 
 class _Watch:

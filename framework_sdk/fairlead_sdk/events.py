@@ -23,6 +23,8 @@ class Welcome:
     failover_timeout_ms: int
     role: str
     custom_resources: tuple[str, ...] = ()
+    master_version: str = ""
+    """For people; empty from a master that says none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

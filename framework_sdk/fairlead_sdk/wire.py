@@ -4,9 +4,11 @@ What is read is checked, since a master may be newer, broken or not a master at 
 The vocabulary shared with the other roles is read by ``fairlead_proto.convert``.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
+from fairlead_proto import __version__, convert
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.convert import read_status, write_constraint
 from fairlead_proto.fields import (
@@ -21,6 +23,7 @@ from fairlead_proto.fields import (
     refusal,
 )
 from fairlead_proto.limits import DURATION_MS_MAX, MESSAGE_BYTES_MAX, QUANTITY_MAX, UNITS_MAX
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import (
@@ -55,6 +58,8 @@ from fairlead_sdk.events import (
     StatusReceived,
     Welcome,
 )
+
+Code = TypeVar("Code", CallCode, Rejection, ErrorCode)
 
 BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
 """Where one message of calls is closed and the next begun. Sizes are estimates, so far below what gRPC refuses."""
@@ -135,6 +140,8 @@ def _write_hello(hello: Hello) -> framework_pb2.Hello:
         principal=hello.principal,
         last_epoch=hello.last_epoch,
         weight=hello.weight,
+        version=__version__,
+        capabilities=convert.OUR_CAPABILITIES,
     )
 
 
@@ -178,31 +185,37 @@ def write_amounts(amounts: Amounts) -> types_pb2.Resources:
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-def read_events(message: framework_pb2.FrameworkEvents) -> list[Received]:
+def read_events(message: framework_pb2.FrameworkEvents, unknowns: Unknowns) -> list[Received]:
     """The events of one message in their order, every field checked.
 
+    What only a newer master knows is passed over: an event of another kind, a report of another state, which comes again. Of
+    a no for another reason the no is kept.
+
     Raises:
-        InvalidFieldError: a field cannot be used, or an event is of a kind unknown here.
+        InvalidFieldError: a field cannot be used.
     """
     events: list[Received] = []
     for index, event in enumerate(message.events):
         field = f"events[{index}]"
-        if event.WhichOneof("event") == "statuses":
-            statuses = event.statuses.statuses
-            events.extend(StatusReceived(read_status(f"{field}.statuses", status)) for status in statuses)
+        which = event.WhichOneof("event")
+        if which == "statuses":
+            read = partial(read_status, unknowns=unknowns)
+            events += map(StatusReceived, unknowns.known(f"{field}.statuses", event.statuses.statuses, read))
+        elif which is None:
+            unknowns.note("event", f"{field}: an event of a kind that this version does not know")
         else:
-            events.append(_read_event(field, event))
+            events.append(_read_event(field, which, event, unknowns))
     return events
 
 
-def _read_event(field: str, event: framework_pb2.FrameworkEvent) -> Received:
-    match event.WhichOneof("event"):
+def _read_event(field: str, which: str, event: framework_pb2.FrameworkEvent, unknowns: Unknowns) -> Received:
+    match which:
         case "welcome":
             return _read_welcome(f"{field}.welcome", event.welcome)
         case "result":
-            return _read_result(f"{field}.result", event.result)
+            return _read_result(f"{field}.result", event.result, unknowns)
         case "accept_result":
-            return _read_accept_result(f"{field}.accept_result", event.accept_result)
+            return _read_accept_result(f"{field}.accept_result", event.accept_result, unknowns)
         case "offers":
             return OffersReceived(
                 tuple(_read_offer(f"{field}.offers", offer) for offer in event.offers.offers)
@@ -220,18 +233,31 @@ def _read_event(field: str, event: framework_pb2.FrameworkEvent) -> Received:
             agent_id = read_id(f"{field}.agent_gone.agent_id", event.agent_gone.agent_id)
             return AgentGone(agent_id, event.agent_gone.reason)
         case "error":
-            code = _read_enum(f"{field}.error.code", _ERROR_CODE, event.error.code)
-            return SessionError(code, event.error.detail)
+            return _read_error(f"{field}.error", event.error, unknowns)
         case "heartbeat":
             return Heartbeat(read_time(f"{field}.heartbeat.master_time_ms", event.heartbeat.master_time_ms))
-        case kind:
-            raise InvalidFieldError(f"{field}: expected an event this version knows, got {kind or 'none'}")
+        case _:
+            raise AssertionError(f"{field}: expected an event of the schema, got {which}")
 
 
-def _read_enum(field: str, values: dict[int, Any], number: int) -> Any:
-    if number not in values:
-        raise InvalidFieldError(f"{field}: expected 1 to {max(values)}, got {number}")
-    return values[number]
+def _read_code(
+    field: str, values: Mapping[int, Code], number: int, unknowns: Unknowns, *, otherwise: Code
+) -> Code:
+    """A code of the schema, or ``otherwise`` in place of one that only a newer master knows."""
+    if number in values:
+        return values[number]
+    text = f"{field}: expected 1 to {max(values)}, got {number}"
+    if number == 0:
+        raise InvalidFieldError(text)
+    unknowns.note("code", text)
+    return otherwise
+
+
+def _read_error(field: str, message: framework_pb2.Error, unknowns: Unknowns) -> SessionError:
+    # Whatever it is, another stream may mend it; a session that is over for good is refused by the next one too.
+    again = ErrorCode.SHUTTING_DOWN
+    code = _read_code(f"{field}.code", _ERROR_CODE, message.code, unknowns, otherwise=again)
+    return SessionError(code, message.detail)
 
 
 def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
@@ -245,13 +271,16 @@ def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
         failover_timeout_ms=read_duration(f"{field}.failover_timeout_ms", message.failover_timeout_ms),
         role=read_role(f"{field}.role", message.role),
         custom_resources=tuple(message.custom_resources),
+        master_version=convert.read_peer(field, message.version, message.capabilities).version,
     )
 
 
-def _read_result(field: str, message: framework_pb2.CallResult) -> CallResult:
+def _read_result(field: str, message: framework_pb2.CallResult, unknowns: Unknowns) -> CallResult:
+    # Only OK is a yes.
+    no = CallCode.INVALID
     return CallResult(
         request_id=message.request_id,
-        code=_read_enum(f"{field}.code", _CALL_CODE, message.code),
+        code=_read_code(f"{field}.code", _CALL_CODE, message.code, unknowns, otherwise=no),
         detail=message.detail,
         demand_version=read_count(f"{field}.demand_version", message.demand_version),
         infeasible=tuple(_read_infeasible(f"{field}.infeasible", verdict) for verdict in message.infeasible),
@@ -267,16 +296,25 @@ def _read_infeasible(field: str, message: framework_pb2.Infeasible) -> Infeasibl
     )
 
 
-def _read_accept_result(field: str, message: framework_pb2.AcceptResult) -> AcceptResult:
+def _read_accept_result(field: str, message: framework_pb2.AcceptResult, unknowns: Unknowns) -> AcceptResult:
     items = tuple(
-        AcceptItem(
-            task_id=item.task_id,
-            rejection=None
-            if item.launched
-            else _read_enum(f"{field}.items.rejection", _REJECTION, item.rejection),
-            detail=item.detail,
-        )
-        for item in message.items
+        [
+            AcceptItem(
+                task_id=item.task_id,
+                rejection=None
+                if item.launched
+                # It may fit another offer.
+                else _read_code(
+                    f"{field}.items.rejection",
+                    _REJECTION,
+                    item.rejection,
+                    unknowns,
+                    otherwise=Rejection.EXPIRED,
+                ),
+                detail=item.detail,
+            )
+            for item in message.items
+        ]
     )
     return AcceptResult(request_id=message.request_id, offer_id=message.offer_id, items=items)
 

@@ -1,3 +1,3 @@
 """The master: aggregates agents, decides who is offered what, and tracks every task."""
 
-__version__ = "0.1.0"
+from fairlead_proto import __version__ as __version__

@@ -15,6 +15,7 @@ from fairlead_master.sessions import Outbox, Reading, Traffic, converse
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2 as pb
 from fairlead_proto.v1 import agent_pb2_grpc
@@ -37,10 +38,11 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
         self._kinds = kinds
         self._sessions: dict[int, _Session] = {}
         self.traffic = Traffic()
+        self.unknowns = Unknowns(_tell_of_unknown)
 
     async def Session(self, _request_iterator: object, context: Context) -> None:
         """Serve one session to its end."""
-        session = _Session(self._runner, self._kinds, context, self.traffic)
+        session = _Session(self._runner, self._kinds, context, self.traffic, self.unknowns)
         self._sessions[session.number] = session
         try:
             await session.serve()
@@ -70,14 +72,26 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
             session.outbox.close()
 
 
+def _tell_of_unknown(what: str, detail: str) -> None:
+    log.warning("agent.unknown_skipped", what=what, detail=detail)
+
+
 class _Session:
-    def __init__(self, runner: Runner, kinds: ResourceKinds, context: Context, traffic: Traffic) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        kinds: ResourceKinds,
+        context: Context,
+        traffic: Traffic,
+        unknowns: Unknowns,
+    ) -> None:
         self._runner = runner
         self._kinds = kinds
         self._context = context
         self._log = log
         self.outbox: Outbox[pb.MasterMessages] = Outbox(traffic)
         self._traffic = traffic
+        self._unknowns = unknowns
         self._reading = Reading()
         self._questions: dict[int, asyncio.Future[pb.FileChunk]] = {}
         self._questions_asked = 0
@@ -107,9 +121,14 @@ class _Session:
             while (batch := await self._context.read()) is not grpc.aio.EOF:
                 self._traffic.received_bytes += batch.ByteSize()
                 for message in batch.messages:
-                    if is_first:
+                    if message.WhichOneof("message") is None:
+                        # Before the registration too: an agent that never registers is ended by the timer.
+                        self._unknowns.note("message", "a message of a kind that this version does not know")
+                    elif is_first:
                         self._unopened.cancel()
-                        read = partial(agent_wire.read_register, self.number, message, self._kinds)
+                        read = partial(
+                            agent_wire.read_register, self.number, message, self._kinds, self._unknowns
+                        )
                         self._runner.post(await self._reading.read(message, read))
                         is_first = False
                     else:
@@ -127,7 +146,7 @@ class _Session:
     async def _take(self, message: pb.AgentMessage) -> None:
         match message.WhichOneof("message"):
             case "statuses":
-                read = partial(agent_wire.read_statuses, self.number, message.statuses)
+                read = partial(agent_wire.read_statuses, self.number, message.statuses, self._unknowns)
                 for event in await self._reading.read(message, read):
                     self._runner.post(event)
             case "heartbeat":
@@ -142,7 +161,7 @@ class _Session:
                 self._end_reason = message.goodbye.reason[:200]
             case which:
                 expected = "statuses, heartbeat, file_chunk or goodbye"
-                raise InvalidFieldError(f"message: expected {expected}, got {which or 'nothing'}")
+                raise InvalidFieldError(f"message: expected {expected}, got {which}")
 
     async def ask_file(self, request: pb.FileRequest) -> pb.FileChunk:
         self._questions_asked += 1

@@ -1,8 +1,10 @@
 """Between agent messages and the core's events and actions."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
+import fairlead_master
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import BATCH_BYTES_MAX, in_parts
@@ -10,6 +12,7 @@ from fairlead_proto import convert, fields
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask, TaskStatus
@@ -23,7 +26,9 @@ _OUR_OWN: Final = frozenset({TaskState.STAGING, TaskState.UNREACHABLE, TaskState
 """What only a master says of a task: it was sent to its agent, which is away, or will not return."""
 
 
-def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) -> events.AgentConnected:
+def read_register(
+    session: int, message: pb.AgentMessage, kinds: ResourceKinds, unknowns: Unknowns
+) -> events.AgentConnected:
     """The first message of a session.
 
     Raises:
@@ -44,13 +49,10 @@ def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) 
         total=convert.read_resources("register.total", register.total, kinds),
         attributes=fields.read_attributes("register.attributes", register.attributes),
         tasks=tuple(
-            _read_running(f"register.tasks[{index}]", task, kinds)
+            _read_running(f"register.tasks[{index}]", task, kinds, unknowns)
             for index, task in enumerate(register.tasks)
         ),
-        unacknowledged=tuple(
-            _read_status(f"register.unacknowledged[{index}]", status)
-            for index, status in enumerate(register.unacknowledged)
-        ),
+        unacknowledged=tuple(_read_statuses("register.unacknowledged", register.unacknowledged, unknowns)),
         last_epoch=fields.read_count("register.last_epoch", register.last_epoch),
         agent_time_ms=fields.read_time("register.agent_time_ms", register.agent_time_ms),
         isolation=fields.read_name("register.isolation", register.isolation),
@@ -59,9 +61,11 @@ def read_register(session: int, message: pb.AgentMessage, kinds: ResourceKinds) 
     )
 
 
-def read_statuses(session: int, message: pb.StatusReports) -> list[events.StatusesReported]:
+def read_statuses(
+    session: int, message: pb.StatusReports, unknowns: Unknowns
+) -> list[events.StatusesReported]:
     """Reports of an agent, so many an event."""
-    statuses = tuple([_read_status("statuses", status) for status in message.statuses])
+    statuses = tuple(_read_statuses("statuses", message.statuses, unknowns))
     return [events.StatusesReported(session=session, statuses=part) for part in in_parts(statuses)]
 
 
@@ -85,14 +89,23 @@ def _read_key(field: str, report: pb.TaskUsageReport) -> TaskKey:
     )
 
 
-def _read_running(field: str, message: pb.RunningTask, kinds: ResourceKinds) -> RunningTask:
-    task = convert.read_running_task(field, message, kinds)
+def _read_running(
+    field: str, message: pb.RunningTask, kinds: ResourceKinds, unknowns: Unknowns
+) -> RunningTask:
+    task = convert.read_running_task(field, message, kinds, unknowns)
     _check_state(field, task.state)
     return task
 
 
-def _read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
-    status = convert.read_status(field, message)
+def _read_statuses(
+    field: str, messages: Sequence[types_pb2.TaskStatus], unknowns: Unknowns
+) -> list[TaskStatus]:
+    """Those in a state that is known here: of any other its agent reminds a later version of this master."""
+    return unknowns.known(field, messages, partial(_read_status, unknowns=unknowns))
+
+
+def _read_status(field: str, message: types_pb2.TaskStatus, unknowns: Unknowns) -> TaskStatus:
+    status = convert.read_status(field, message, unknowns)
     _check_state(field, status.state)
     if status.sequence == 0:
         raise fields.refusal(f"{field}.sequence", "1 or more from an agent", 0)
@@ -169,6 +182,8 @@ def _fill_message(
             message.registered.agent_id = action.agent_id
             message.registered.epoch = epoch
             message.registered.heartbeat_interval_ms = heartbeat_interval_ms
+            message.registered.version = fairlead_master.__version__
+            message.registered.capabilities.extend(convert.OUR_CAPABILITIES)
         case actions.PingAgent():
             message.ping.SetInParent()
         case actions.EndAgentSession():

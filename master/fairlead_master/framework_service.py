@@ -13,7 +13,8 @@ from fairlead_master.core.actions import Action, EndFrameworkSession, WelcomeFra
 from fairlead_master.runner import Runner
 from fairlead_master.sessions import Outbox, Reading, Traffic, converse, host_of
 from fairlead_proto.codes import ErrorCode
-from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.fields import InvalidFieldError, UnknownValueError
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 from fairlead_proto.v1 import framework_pb2_grpc
@@ -32,10 +33,11 @@ class FrameworkService(framework_pb2_grpc.FrameworkServiceServicer):
         self._kinds = kinds
         self._sessions: set[_Session] = set()
         self.traffic = Traffic()
+        self.unknowns = Unknowns(_tell_of_unknown)
 
     async def Connect(self, _request_iterator: object, context: Context) -> None:
         """Serve one session to its end."""
-        session = _Session(self._runner, self._kinds, context, self.traffic)
+        session = _Session(self._runner, self._kinds, context, self.traffic, self.unknowns)
         self._sessions.add(session)
         try:
             await session.serve()
@@ -56,8 +58,19 @@ class FrameworkService(framework_pb2_grpc.FrameworkServiceServicer):
             session.outbox.close()
 
 
+def _tell_of_unknown(what: str, detail: str) -> None:
+    log.warning("framework.unknown_refused", what=what, detail=detail)
+
+
 class _Session:
-    def __init__(self, runner: Runner, kinds: ResourceKinds, context: Context, traffic: Traffic) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        kinds: ResourceKinds,
+        context: Context,
+        traffic: Traffic,
+        unknowns: Unknowns,
+    ) -> None:
         self._runner = runner
         self._kinds = kinds
         self._context = context
@@ -65,6 +78,7 @@ class _Session:
         self._log = log
         self.outbox: Outbox[pb.FrameworkEvents] = Outbox(traffic)
         self._traffic = traffic
+        self._unknowns = unknowns
         self._reading = Reading()
         self.number = runner.open_session(self._send)
         self._unopened = asyncio.get_running_loop().call_later(
@@ -88,7 +102,8 @@ class _Session:
             while (message := await self._context.read()) is not grpc.aio.EOF:
                 self._traffic.received_bytes += message.ByteSize()
                 for call in message.calls:
-                    if is_first:
+                    # An unknown call is answered, before the Hello too: a framework that never says it is ended by the timer.
+                    if is_first and call.WhichOneof("call") is not None:
                         self._unopened.cancel()
                         self._runner.post(framework_wire.read_hello(self.number, call, self._host))
                         is_first = False
@@ -104,6 +119,8 @@ class _Session:
                 self._runner.post(event)
         except InvalidFieldError as error:
             self._log.warning("framework.call_invalid", session=self.number, detail=str(error))
+            if isinstance(error, UnknownValueError):
+                self._unknowns.note(error.what, str(error))
             self.tell(framework_wire.write_invalid(call, error))
 
     def tell(self, event: pb.FrameworkEvent) -> None:

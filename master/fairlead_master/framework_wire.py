@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import fairlead_master
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import BATCH_BYTES_MAX, in_parts
 from fairlead_proto import convert, fields, limits
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
-from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
@@ -65,6 +66,7 @@ def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> events.F
         last_epoch=fields.read_count("hello.last_epoch", hello.last_epoch),
         weight=fields.read_weight("hello.weight", hello.weight) if hello.weight else None,
         peer=peer,
+        version=convert.read_peer("hello", hello.version, hello.capabilities).version,
     )
 
 
@@ -77,7 +79,10 @@ def read_call(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> lis
     which = call.WhichOneof("call")
     reader = _READERS.get(which or "")
     if reader is None:
-        raise InvalidFieldError(f"call: expected one of {', '.join(_READERS)}, got {which or 'nothing'}")
+        expected = f"call: expected one of {', '.join(_READERS)}"
+        if which is None:
+            raise UnknownValueError("call", f"{expected}, got none that this version knows")
+        raise InvalidFieldError(f"{expected}, got {which}")
     return reader(session, call, kinds)
 
 
@@ -139,7 +144,8 @@ def _read_decline(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -
     decline = call.decline
     scope = _SCOPES.get(decline.scope)
     if scope is None:
-        raise fields.refusal("decline.scope", f"one of 0 to {max(_SCOPES)}", decline.scope)
+        error = fields.refusal("decline.scope", f"one of 0 to {max(_SCOPES)}", decline.scope)
+        raise UnknownValueError("scope", str(error))
     ttl_ms = fields.read_duration("decline.ttl_ms", decline.ttl_ms)
     parts = in_parts(
         tuple([OfferId(fields.read_id("decline.offer_ids", text)) for text in decline.offer_ids])
@@ -299,6 +305,8 @@ def _write_rare(
                 failover_timeout_ms=action.failover_timeout_ms,
                 role=action.role,
                 custom_resources=kinds.custom,
+                version=fairlead_master.__version__,
+                capabilities=convert.OUR_CAPABILITIES,
             )
             return pb.FrameworkEvent(welcome=welcome)
         case actions.FinishReconciliation():

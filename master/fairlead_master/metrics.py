@@ -10,6 +10,7 @@ from fairlead_master.core import offers
 from fairlead_master.core.state import AgentState, FrameworkState, Master
 from fairlead_master.runner import Runner
 from fairlead_master.sessions import Traffic
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import Vector, add, scale
 from fairlead_proto.task_state import TaskState, is_terminal
 from fairlead_telemetry.broker import Counters
@@ -37,7 +38,12 @@ class MasterMetrics:
     """One master's metrics."""
 
     def __init__(
-        self, address: str, runner: Runner, traffic: Mapping[str, Traffic], telemetry: Counters | None
+        self,
+        address: str,
+        runner: Runner,
+        traffic: Mapping[str, Traffic],
+        unknowns: Mapping[str, Unknowns],
+        telemetry: Counters | None,
     ) -> None:
         """Begin to serve.
 
@@ -45,6 +51,7 @@ class MasterMetrics:
             address: HOST:PORT.
             runner: whose state is shown; it is told to time its turns.
             traffic: bytes by kind of peer.
+            unknowns: what newer peers said that is not known here, by kind of peer.
             telemetry: what became of messages to a broker; None without one.
 
         Raises:
@@ -52,6 +59,7 @@ class MasterMetrics:
         """
         self._runner = runner
         self._traffic = traffic
+        self._unknowns = unknowns
         self._telemetry = telemetry
         self._server = MetricsServer(address, self._collect)
         self.port = self._server.port
@@ -110,6 +118,17 @@ class MasterMetrics:
         )
         yield Family(
             "counter", "fairlead_stream_bytes", "Messages of sessions.", ("peer", "direction"), samples
+        )
+        yield Family(
+            "counter",
+            "fairlead_unknown",
+            "Messages and values of newer peers that this version does not know, by what they are.",
+            ("peer", "what"),
+            tuple(
+                ((peer, what), float(count))
+                for peer, unknowns in self._unknowns.items()
+                for what, count in unknowns.counts.copy().items()
+            ),
         )
         if self._telemetry is not None:
             yield from telemetry_families(self._telemetry)

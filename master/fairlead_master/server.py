@@ -192,8 +192,9 @@ class MasterServer:
             assert self._frameworks is not None, "services come before metrics"
             assert self._agents is not None, "services come before metrics"
             traffic = {"agent": self._agents.traffic, "framework": self._frameworks.traffic}
+            unknowns = {"agent": self._agents.unknowns, "framework": self._frameworks.unknowns}
             counters = self._telemetry.link.counters if self._telemetry is not None else None
-            self.metrics = MasterMetrics(settings.metrics, self.runner, traffic, counters)
+            self.metrics = MasterMetrics(settings.metrics, self.runner, traffic, unknowns, counters)
 
     async def _beat(self, frameworks: FrameworkService) -> None:
         runner = self.runner

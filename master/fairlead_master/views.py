@@ -207,6 +207,7 @@ def framework_info(master: Master, framework: Framework) -> pb.FrameworkInfo:
         demand_version=framework.demand_version,
         registered_ms=framework.registered_ms,
         principal=framework.principal,
+        version=framework.version,
     )
 
 

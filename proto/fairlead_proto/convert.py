@@ -11,6 +11,7 @@ from typing import Final
 from fairlead_proto import limits
 from fairlead_proto.fields import (
     InvalidFieldError,
+    UnknownValueError,
     is_attribute,
     is_id,
     read_attributes,
@@ -27,6 +28,7 @@ from fairlead_proto.fields import (
 )
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
 from fairlead_proto.patterns import fault_in, steps
+from fairlead_proto.peers import Capability, Peer, Unknowns
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import (
@@ -111,10 +113,16 @@ def fill_resources(message: types_pb2.Resources, vector: Vector, kinds: Resource
 
 
 def read_state(field: str, number: int) -> TaskState:
-    """The task state of an enum number; unspecified and unknown ones are refused."""
+    """The task state of an enum number.
+
+    Raises:
+        InvalidFieldError: it is unspecified.
+        UnknownValueError: a newer peer may know it.
+    """
     state = _STATE_BY_NUMBER.get(number)
     if state is None:
-        raise refusal(field, "a task state", number)
+        error = refusal(field, "a task state", number)
+        raise UnknownValueError("task state", str(error)) if number else error
     return state
 
 
@@ -123,13 +131,14 @@ def write_state(state: TaskState) -> types_pb2.TaskState:
     return _STATE_NUMBER[state]  # type: ignore[return-value]  # the stubs type enum numbers as int in mappings
 
 
-def read_reason(field: str, number: int) -> Reason:
-    """The reason of an enum number; unspecified means that there is nothing to explain."""
+def read_reason(field: str, number: int, unknowns: Unknowns) -> Reason:
+    """The reason of an enum number; none where it is unspecified, and where only a newer peer could explain it."""
     if number == 0:
         return Reason.NONE
     reason = _REASON_BY_NUMBER.get(number)
     if reason is None:
-        raise refusal(field, "a reason", number)
+        unknowns.note("reason", str(refusal(field, "a reason", number)))
+        return Reason.NONE
     return reason
 
 
@@ -206,15 +215,20 @@ def fill_task(message: types_pb2.TaskSpec, task: TaskSpec, kinds: ResourceKinds)
         message.labels.update(task.labels)
 
 
-def read_status(field: str, message: types_pb2.TaskStatus) -> TaskStatus:
-    """One report about a task, every field checked."""
+def read_status(field: str, message: types_pb2.TaskStatus, unknowns: Unknowns) -> TaskStatus:
+    """One report about a task, every field checked.
+
+    Raises:
+        InvalidFieldError: a field is wrong.
+        UnknownValueError: a newer peer may know its state.
+    """
     framework_id, task_id = message.framework_id, message.task_id
     if len(framework_id) > limits.ID_LENGTH_MAX or is_id(framework_id) is None:
         read_id(f"{field}.framework_id", framework_id)
     if len(task_id) > limits.ID_LENGTH_MAX or is_id(task_id) is None:
         read_id(f"{field}.task_id", task_id)
     state = _STATE_BY_NUMBER.get(message.state) or read_state(f"{field}.state", message.state)
-    reason = _REASON_BY_NUMBER.get(message.reason) or read_reason(f"{field}.reason", message.reason)
+    reason = _REASON_BY_NUMBER.get(message.reason) or read_reason(f"{field}.reason", message.reason, unknowns)
     agent_id, sequence, timestamp_ms = message.agent_id, message.sequence, message.timestamp_ms
     if agent_id and (len(agent_id) > limits.ID_LENGTH_MAX or is_id(agent_id) is None):
         read_id(f"{field}.agent_id", agent_id)
@@ -312,9 +326,15 @@ def fill_usage(message: types_pb2.TaskUsage, usage: TaskUsage) -> None:
     message.sandbox_bytes = usage.sandbox_bytes
 
 
-def read_running_task(field: str, message: agent_pb2.RunningTask, kinds: ResourceKinds) -> RunningTask:
-    """A task an agent says it runs."""
-    state = read_state(f"{field}.state", message.state)
+def read_running_task(
+    field: str, message: agent_pb2.RunningTask, kinds: ResourceKinds, unknowns: Unknowns
+) -> RunningTask:
+    """A task an agent says it runs, be its state one that only a newer agent knows: it holds its resources."""
+    try:
+        state = read_state(f"{field}.state", message.state)
+    except UnknownValueError as error:
+        unknowns.note(error.what, str(error))
+        state = TaskState.RUNNING
     return RunningTask(
         framework_id=FrameworkId(read_id(f"{field}.framework_id", message.framework_id)),
         role=read_role(f"{field}.role", message.role),
@@ -335,6 +355,20 @@ def write_running_task(task: RunningTask, kinds: ResourceKinds) -> agent_pb2.Run
         sequence=task.sequence,
         ran_ms=task.ran_ms,
     )
+
+
+# --- peers -------------------------------------------------------------------------------------------------------
+
+_CAPABILITIES: Final = {capability.value: capability for capability in Capability}
+OUR_CAPABILITIES: Final = tuple(_CAPABILITIES)
+"""As words in a message."""
+
+
+def read_peer(field: str, version: str, capabilities: Sequence[str]) -> Peer:
+    """What a peer says of itself, as far as this version knows the words."""
+    words = capabilities[: limits.CAPABILITIES_MAX]
+    known = frozenset([_CAPABILITIES[word] for word in words if word in _CAPABILITIES])
+    return Peer(read_name(f"{field}.version", version), known)
 
 
 # --- demand ------------------------------------------------------------------------------------------------------
@@ -425,7 +459,8 @@ def read_constraints(field: str, messages: Sequence[types_pb2.Constraint]) -> tu
 def _read_constraint(field: str, message: types_pb2.Constraint) -> Constraint:
     operator = _OPERATOR_BY_NUMBER.get(message.operator)
     if operator is None:
-        raise refusal(f"{field}.operator", "one of the operators", message.operator)
+        error = refusal(f"{field}.operator", "one of the operators", message.operator)
+        raise UnknownValueError("operator", str(error)) if message.operator else error
     if is_attribute(message.attribute) is None:
         raise refusal(f"{field}.attribute", "a word of letters, digits, _ . -", message.attribute)
     values = tuple(message.values)

@@ -25,6 +25,14 @@ class InvalidFieldError(ValueError):
     """A message that cannot be used; the text names the field, what was expected and what came."""
 
 
+class UnknownValueError(InvalidFieldError):
+    """A value of a closed list that this version does not know; a newer one may. ``what`` names the list."""
+
+    def __init__(self, what: str, text: str) -> None:
+        super().__init__(text)
+        self.what = what
+
+
 def refusal(field: str, expected: str, got: object) -> InvalidFieldError:
     """The error to raise about a field."""
     text = repr(got)

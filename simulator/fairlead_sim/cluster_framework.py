@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.v1 import framework_pb2
@@ -250,7 +251,7 @@ class SimulatedFramework:
         if self._stream is None:
             return
         try:
-            happened = self._work.session.receive(message.epoch, read_events(message))
+            happened = self._work.session.receive(message.epoch, read_events(message, Unknowns()))
         except LinkBroken as trouble:
             self._broken(str(trouble))
             return

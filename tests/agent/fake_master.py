@@ -8,9 +8,11 @@ import grpc.aio
 
 from fairlead_proto import convert
 from fairlead_proto.ids import FrameworkId, TaskId
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.tasks import TaskSpec, TaskStatus
 from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
+from tests.builders.messages import from_a_newer_peer
 
 _KINDS = ResourceKinds()
 _CUT = agent_pb2.MasterMessage()
@@ -109,7 +111,7 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         self._note(register.unacknowledged)
 
     def _note(self, messages: Any) -> None:
-        statuses = [convert.read_status("status", message) for message in messages]
+        statuses = [convert.read_status("status", message, Unknowns()) for message in messages]
         self.statuses += statuses
         if self.is_acknowledging:
             for status in statuses:
@@ -118,6 +120,10 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
     def say(self, **message: Any) -> None:
         """Send one message, named as in the schema."""
         self._outgoing.put_nowait(agent_pb2.MasterMessage(**message))
+
+    def say_newer(self) -> None:
+        """Send one message of a kind that only a later version of the schema has."""
+        self._outgoing.put_nowait(from_a_newer_peer(agent_pb2.MasterMessage()))
 
     def cut(self) -> None:
         """End the stream from this side."""

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from fairlead_agent import session as session_module
-from fairlead_agent.core.events import Event, SessionClosed, SessionOpened
+from fairlead_agent.core.events import Event, Pinged, SessionClosed, SessionOpened
 from fairlead_agent.session import MasterSession
 from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
 from tests.agent.builders import KINDS
@@ -68,6 +68,20 @@ async def test_last_messages_are_heard_before_the_end() -> None:
         await caller.end()
 
     assert master.goodbyes == [str(number) for number in range(1_000)]
+
+
+async def test_message_of_a_newer_master_ends_no_session() -> None:
+    async with FakeMaster() as master:
+        caller = Caller(master.address)
+        await master.until(lambda: master.registrations)
+
+        master.say_newer()
+        master.say(ping=agent_pb2.Ping())
+        await caller.until_count(Pinged, 1)
+        await caller.end()
+
+    assert caller.session.unknowns.counts == {"message": 1}
+    assert sum(isinstance(event, SessionOpened) for event in caller.events) == 1
 
 
 async def test_nothing_is_sent_without_a_session() -> None:

@@ -19,12 +19,22 @@ _TEXTS = (
     "\0", "a\0b", "\x1b[2J", "a\nb", "../..", "x" * 201, "x" * 257, "\N{LATIN SMALL LETTER E WITH ACUTE}" * 300,
 )  # fmt: skip
 
+_FIELD_500 = b"\xa2\x1f\x02\x08\x01"
+"""Field 500, with two bytes in it."""
+
 _INTEGERS = {
     _F.TYPE_INT64: _SIGNED,
     _F.TYPE_UINT64: _UNSIGNED,
     _F.TYPE_INT32: _NARROW,
     _F.TYPE_ENUM: _ENUMS,
 }
+
+
+def from_a_newer_peer(message: M) -> M:
+    """The message with a field that this version of the schema does not have; in a union, an arm that it does not have."""
+    newer = type(message)()
+    newer.ParseFromString(message.SerializeToString() + _FIELD_500)
+    return newer
 
 
 def any_message(kind: type[M]) -> st.SearchStrategy[M]:

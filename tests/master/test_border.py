@@ -13,6 +13,7 @@ from fairlead_master import agent_wire, framework_wire, views
 from fairlead_master.core import actions, events
 from fairlead_master.operator_service import OperatorService
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.v1 import agent_pb2, framework_pb2, operator_pb2, types_pb2
 from tests.builders.master import GIB, KINDS, Cluster, a_class, a_running, a_status
@@ -112,11 +113,11 @@ def read(what: Any, session: int) -> Sequence[events.Event]:
     """The events of a message, by the reader that its service would use."""
     match what:
         case agent_pb2.AgentMessage():
-            return [agent_wire.read_register(session, what, KINDS)]
+            return [agent_wire.read_register(session, what, KINDS, Unknowns())]
         case agent_pb2.AgentHeartbeat():
             return agent_wire.read_heartbeat(session, what, KINDS)
         case agent_pb2.StatusReports():
-            return agent_wire.read_statuses(session, what)
+            return agent_wire.read_statuses(session, what, Unknowns())
         case framework_pb2.FrameworkCall() if what.WhichOneof("call") == "hello":
             return [framework_wire.read_hello(session, what)]
         case _:
@@ -231,7 +232,7 @@ def test_a_registration_with_a_bad_field_is_refused_by_name(
     message: agent_pb2.Register, complaint: str
 ) -> None:
     with pytest.raises(InvalidFieldError) as refusal:
-        agent_wire.read_register(1, agent_pb2.AgentMessage(register=message), KINDS)
+        agent_wire.read_register(1, agent_pb2.AgentMessage(register=message), KINDS, Unknowns())
 
     assert str(refusal.value).startswith(complaint)
 
@@ -275,13 +276,13 @@ def test_a_task_that_needs_nothing_is_refused_wherever_it_comes_from() -> None:
     assert isinstance(event.tasks[0], events.InvalidTask)
     assert "task.resources: expected at least one resource above zero" in event.tasks[0].detail
     with pytest.raises(InvalidFieldError, match=r"tasks\[0\].task.resources: expected at least one"):
-        agent_wire.read_register(1, register, KINDS)
+        agent_wire.read_register(1, register, KINDS, Unknowns())
 
 
 def test_a_lost_status_is_one_an_agent_may_report() -> None:
     lost = types_pb2.TaskStatus(framework_id="f", task_id="t", state=types_pb2.TASK_STATE_LOST, sequence=1)
 
-    (event,) = agent_wire.read_statuses(1, agent_pb2.StatusReports(statuses=[lost]))
+    (event,) = agent_wire.read_statuses(1, agent_pb2.StatusReports(statuses=[lost]), Unknowns())
 
     assert event.statuses[0].state is TaskState.LOST
 

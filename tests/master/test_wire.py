@@ -13,6 +13,7 @@ from fairlead_master.sessions import READ_BYTES_MAX, RECORDS_PER_EVENT_MAX, Read
 from fairlead_proto.codes import Rejection
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskSpec, TaskStatus
@@ -212,7 +213,7 @@ def test_many_reports_become_several_events_in_their_order() -> None:
             framework_id="f1", task_id=f"t{number}", sequence=1, state=types_pb2.TASK_STATE_RUNNING
         )
 
-    first, last = agent_wire.read_statuses(SESSION, reports)
+    first, last = agent_wire.read_statuses(SESSION, reports, Unknowns())
 
     assert len(first.statuses) == RECORDS_PER_EVENT_MAX
     assert [status.task_id for status in last.statuses] == [f"t{count - 1}"]

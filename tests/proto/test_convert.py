@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fairlead_proto import convert, fields, limits
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import (
@@ -76,7 +77,7 @@ def test_a_task_survives_the_wire(spec: TaskSpec) -> None:
 def test_a_status_survives_the_wire(status: TaskStatus) -> None:
     sent = types_pb2.TaskStatus.FromString(convert.write_status(status).SerializeToString())
 
-    assert convert.read_status("status", sent) == status
+    assert convert.read_status("status", sent, Unknowns()) == status
 
 
 @given(SPECS, st.sampled_from(TaskState), st.integers(0, 2**40), st.integers(0, 2**40))
@@ -92,7 +93,10 @@ def test_a_running_task_survives_the_wire(
         ran_ms=ran_ms,
     )
 
-    assert convert.read_running_task("task", convert.write_running_task(running, KINDS), KINDS) == running
+    assert (
+        convert.read_running_task("task", convert.write_running_task(running, KINDS), KINDS, Unknowns())
+        == running
+    )
 
 
 def test_demand_survives_the_wire() -> None:
@@ -113,8 +117,10 @@ def test_demand_survives_the_wire() -> None:
 
 def test_every_state_reason_and_operator_has_a_number_and_comes_back() -> None:
     assert all(convert.read_state("state", convert.write_state(state)) is state for state in TaskState)
-    assert all(convert.read_reason("reason", convert.write_reason(reason)) is reason for reason in Reason)
-    assert [convert.read_reason("reason", 0)] == [Reason.NONE]
+    assert all(
+        convert.read_reason("reason", convert.write_reason(reason), Unknowns()) is reason for reason in Reason
+    )
+    assert [convert.read_reason("reason", 0, Unknowns())] == [Reason.NONE]
 
 
 def a_task(**changes: object) -> types_pb2.TaskSpec:
@@ -272,7 +278,6 @@ def test_waiting_ids_beyond_the_bound_are_left_out() -> None:
         (lambda: fields.read_weight("weight", -1.0), "-1.0", "1e-06"),
         (lambda: convert.read_state("state", 0), "0", "a task state"),
         (lambda: convert.read_state("state", 99), "99", "a task state"),
-        (lambda: convert.read_reason("reason", 99), "99", "a reason"),
         (lambda: fields.read_duration("ttl", -1), "-1", "0 to"),
         (lambda: fields.read_name("name", "x" * 300), "...", "at most 256"),
         (lambda: fields.read_attributes("attributes", {"k y": "v"}), "'k y'", "names of letters"),
@@ -289,6 +294,13 @@ def test_other_bad_values_are_refused_with_what_came(
     assert expected in str(refusal.value)
 
 
+def test_a_reason_that_is_not_known_here_is_counted_and_explains_nothing() -> None:
+    unknowns = Unknowns()
+
+    assert convert.read_reason("reason", 99, unknowns) is Reason.NONE
+    assert unknowns.counts == {"reason": 1}
+
+
 def test_an_empty_role_is_the_default_one() -> None:
     assert fields.read_role("role", "") == "default"
     assert fields.read_role("role", "eng/ml") == "eng/ml"
@@ -298,7 +310,7 @@ def test_a_status_without_a_state_is_refused() -> None:
     message = types_pb2.TaskStatus(framework_id="f1-1", task_id="t1")
 
     with pytest.raises(InvalidFieldError, match=r"status\.state: expected a task state, got 0"):
-        convert.read_status("status", message)
+        convert.read_status("status", message, Unknowns())
 
 
 @pytest.mark.parametrize(
@@ -311,7 +323,6 @@ def test_a_status_without_a_state_is_refused() -> None:
         ({"sequence": 2**63}, "status.sequence: expected 0 to"),
         ({"state": "TASK_STATE_UNSPECIFIED"}, "status.state: expected a task state, got 0"),
         ({"state": 99}, "status.state: expected a task state, got 99"),
-        ({"reason": 99}, "status.reason: expected a reason, got 99"),
         ({"timestamp_ms": -1}, "status.timestamp_ms: expected 0 to 253402300799999 ms since 1970, got -1"),
         ({"timestamp_ms": 2**63 - 1}, "status.timestamp_ms: expected 0 to"),
         ({"exit_code": -1}, "status.exit_code: expected 0 to 255, got -1"),
@@ -325,7 +336,7 @@ def test_a_status_with_a_bad_field_is_refused_by_name(changes: dict[str, Any], c
     message = types_pb2.TaskStatus(**(good | changes))
 
     with pytest.raises(InvalidFieldError) as refusal:
-        convert.read_status("status", message)
+        convert.read_status("status", message, Unknowns())
 
     assert str(refusal.value).startswith(complaint)
 
@@ -349,14 +360,14 @@ def test_a_running_task_without_a_framework_is_refused() -> None:
     message = agent_pb2.RunningTask(task=a_task(), state=types_pb2.TASK_STATE_RUNNING)
 
     with pytest.raises(InvalidFieldError, match=r"tasks\.framework_id: expected 1 to 200"):
-        convert.read_running_task("tasks", message, KINDS)
+        convert.read_running_task("tasks", message, KINDS, Unknowns())
 
 
 def test_a_running_task_from_the_future_has_not_run() -> None:
     message = agent_pb2.RunningTask(framework_id="f1-1", task=a_task(), state=types_pb2.TASK_STATE_RUNNING)
     message.ran_ms = -5
 
-    assert convert.read_running_task("tasks", message, KINDS).ran_ms == 0
+    assert convert.read_running_task("tasks", message, KINDS, Unknowns()).ran_ms == 0
 
 
 def test_a_long_message_in_a_status_is_cut() -> None:
@@ -364,7 +375,7 @@ def test_a_long_message_in_a_status_is_cut() -> None:
         framework_id="f1-1", task_id="t1", state=types_pb2.TASK_STATE_FAILED, message="x" * 10_000
     )
 
-    assert len(convert.read_status("status", message).message) == 4096
+    assert len(convert.read_status("status", message, Unknowns()).message) == 4096
 
 
 def test_measurements_beyond_what_can_be_are_the_most_that_can() -> None:

@@ -11,6 +11,7 @@ from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk import Framework, FrameworkExpired, MasterUnreachable, Refused, Superseded, TaskResult
 from fairlead_sdk.errors import LinkBroken
 from fairlead_sdk.grpc_transport import GrpcLink
+from tests.builders.messages import from_a_newer_peer
 from tests.sdk.builders import a_task, begin
 from tests.sdk.grpc_double import Event, Events, GrpcDouble, Session, error, welcome
 
@@ -283,3 +284,22 @@ async def test_whatever_a_stream_raises_is_a_broken_link(error: Exception | None
     await link.finish()
 
     await link.close()
+
+
+async def test_event_of_a_newer_master_ends_no_session(
+    master: GrpcDouble, caplog: pytest.LogCaptureFixture
+) -> None:
+    framework = a_framework(master)
+    session = await connected(master, framework)
+    result = await submitted(framework)
+    for _ in range(3):
+        await session.send(Events(epoch=1, events=[from_a_newer_peer(Event())]))
+
+    task_id = await launch(session)
+
+    await session.send(finished(task_id))
+
+    assert (await result).ok
+    assert [record.message for record in caplog.records].count("session.unknown_skipped") == 1
+    session.end()
+    await framework.close()

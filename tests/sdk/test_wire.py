@@ -3,10 +3,14 @@
 import pytest
 from hypothesis import given
 
+from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.peers import Unknowns
+from fairlead_proto.task_state import Reason
 from fairlead_proto.v1 import framework_pb2, types_pb2
+from fairlead_sdk.events import AcceptResult, CallResult, SessionError, StatusReceived
 from fairlead_sdk.wire import read_events
-from tests.builders.messages import any_message, spoiled
+from tests.builders.messages import any_message, from_a_newer_peer, spoiled
 
 AMOUNT = types_pb2.Resources(cpus_milli=100, mem_bytes=2**20)
 WELCOME = framework_pb2.Welcome(
@@ -48,10 +52,52 @@ EVENTS = framework_pb2.FrameworkEvents(
 @given(message=any_message(framework_pb2.FrameworkEvents) | spoiled(EVENTS))
 def test_whatever_a_master_sends_is_taken_or_refused(message: framework_pb2.FrameworkEvents) -> None:
     try:
-        events = read_events(message)
+        events = read_events(message, Unknowns())
     except InvalidFieldError:
         return
-    assert len(events) >= len([event for event in message.events if event.WhichOneof("event") != "statuses"])
+    others = [event for event in message.events if event.WhichOneof("event") not in ("statuses", None)]
+    assert len(events) >= len(others)
+
+
+def test_what_only_a_newer_master_knows_is_skipped_or_taken_as_a_no() -> None:
+    unknowns = Unknowns()
+    news = framework_pb2.FrameworkEvent()
+    statuses = [
+        types_pb2.TaskStatus(framework_id="f1", task_id="t1", state=99),  # type: ignore[arg-type]  # a number
+        types_pb2.TaskStatus(framework_id="f1", task_id="t2", state="TASK_STATE_FAILED", reason=99),  # type: ignore[arg-type]  # a number
+    ]
+    result = framework_pb2.CallResult(request_id=1, code=99)  # type: ignore[arg-type]  # a number
+    item = framework_pb2.AcceptResult.Item(task_id="t3", rejection=99)  # type: ignore[arg-type]  # a number
+    ended = framework_pb2.Error(code=99, detail="d")  # type: ignore[arg-type]  # a number
+    message = framework_pb2.FrameworkEvents(
+        events=[
+            from_a_newer_peer(news),
+            from_a_newer_peer(framework_pb2.FrameworkEvent(statuses=framework_pb2.TaskStatuses(statuses=statuses))),
+            framework_pb2.FrameworkEvent(result=result),
+            framework_pb2.FrameworkEvent(accept_result=framework_pb2.AcceptResult(offer_id="o1", items=[item])),
+            framework_pb2.FrameworkEvent(error=ended),
+        ]
+    )  # fmt: skip
+
+    status, answer, accepted, error = read_events(message, unknowns)
+
+    assert isinstance(status, StatusReceived)
+    assert (status.status.task_id, status.status.reason) == ("t2", Reason.NONE)
+    assert isinstance(answer, CallResult)
+    assert answer.code is CallCode.INVALID
+    assert isinstance(accepted, AcceptResult)
+    assert accepted.items[0].rejection is Rejection.EXPIRED
+    assert error == SessionError(ErrorCode.SHUTTING_DOWN, "d")
+    assert unknowns.counts == {"event": 1, "task state": 1, "reason": 1, "code": 3}
+
+
+def test_a_code_that_nobody_set_is_no_news_but_a_fault() -> None:
+    message = framework_pb2.FrameworkEvents(
+        events=[framework_pb2.FrameworkEvent(result=framework_pb2.CallResult())]
+    )
+
+    with pytest.raises(InvalidFieldError, match=r"result.code: expected 1 to 6, got 0"):
+        read_events(message, Unknowns())
 
 
 def a_welcome(**changes: object) -> framework_pb2.FrameworkEvent:
@@ -87,6 +133,6 @@ def test_an_event_with_a_bad_field_is_refused_by_name(
     event: framework_pb2.FrameworkEvent, complaint: str
 ) -> None:
     with pytest.raises(InvalidFieldError) as refusal:
-        read_events(framework_pb2.FrameworkEvents(events=[event]))
+        read_events(framework_pb2.FrameworkEvents(events=[event]), Unknowns())
 
     assert str(refusal.value).startswith(complaint)

@@ -109,7 +109,7 @@ async def test_roles_beyond_the_bound_have_no_series() -> None:
     for number in range(ROLES_MAX + 20):
         cluster.framework(role=f"role-{number}")
 
-    metrics = MasterMetrics("127.0.0.1:0", runner, {}, None)
+    metrics = MasterMetrics("127.0.0.1:0", runner, {}, {}, None)
     try:
         found = samples(await asyncio.to_thread(scrape, metrics.port))
     finally:
@@ -128,4 +128,4 @@ async def test_an_address_in_use_is_named() -> None:
         with pytest.raises(
             InvalidMetricsAddress, match=f"cannot listen on {address}: Address already in use"
         ):
-            MasterMetrics(address, Runner(Cluster().machine, None, SteadyClock()), {}, None)
+            MasterMetrics(address, Runner(Cluster().machine, None, SteadyClock()), {}, {}, None)

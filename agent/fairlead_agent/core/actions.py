@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fairlead_agent.core.records import Record
 from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
+from fairlead_proto.peers import Peer
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import RunningTask, TaskSpec, TaskStatus, TaskUsage
 from fairlead_proto.value import value
@@ -114,6 +115,7 @@ class ConfirmSession:
     """The master has accepted the registration: whoever waits for that may know."""
 
     agent_id: AgentId
+    master: Peer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

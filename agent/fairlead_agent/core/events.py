@@ -1,9 +1,10 @@
 """What happens to an agent: facts from the master, from the executor, from the disk, and the passing of time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.peers import Peer
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec, TaskUsage
 from fairlead_proto.value import short_value, value
@@ -41,6 +42,7 @@ class Registered:
     epoch: int
     agent_id: AgentId
     heartbeat_interval_ms: int
+    master: Peer = field(default_factory=Peer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,8 @@ class FrameworkConnected:
     weight: float | None = None
     peer: str = ""
     """The host it connects from, as the network says; empty if nobody knows. Bounds per peer are counted by it."""
+    version: str = ""
+    """Of its client, for listings."""
 
 
 @value

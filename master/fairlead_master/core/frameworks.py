@@ -57,6 +57,7 @@ def framework_connected(master: Master, event: FrameworkConnected, now_ms: int) 
     master.frameworks_away.pop(framework.framework_id, None)
     master.failover_deadlines.drop(framework.framework_id)
     master.framework_by_session[event.session] = framework
+    framework.version = event.version
     _adopt_weight(master, event)
     master.out.append(
         WelcomeFramework(

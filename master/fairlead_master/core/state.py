@@ -121,6 +121,8 @@ class Framework:
     principal: str
     failover_timeout_ms: int
     registered_ms: int
+    version: str = ""
+    """Of its client, which is not remembered over a restart; empty if it says none."""
     session: int | None = None
     """None while it is away."""
     away_until_ms: int | None = None

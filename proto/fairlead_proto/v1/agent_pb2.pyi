@@ -58,7 +58,7 @@ class AgentMessage(_message.Message):
     def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., heartbeat: _Optional[_Union[AgentHeartbeat, _Mapping]] = ..., statuses: _Optional[_Union[StatusReports, _Mapping]] = ..., file_chunk: _Optional[_Union[FileChunk, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("agent_id", "incarnation", "boot_id", "hostname", "total", "attributes", "tasks", "unacknowledged", "last_epoch", "agent_time_ms", "isolation", "version", "answers_ping")
+    __slots__ = ("agent_id", "incarnation", "boot_id", "hostname", "total", "attributes", "tasks", "unacknowledged", "last_epoch", "agent_time_ms", "isolation", "version", "answers_ping", "capabilities")
     class AttributesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +79,7 @@ class Register(_message.Message):
     ISOLATION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_PING_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     incarnation: int
     boot_id: str
@@ -92,7 +93,8 @@ class Register(_message.Message):
     isolation: str
     version: str
     answers_ping: bool
-    def __init__(self, agent_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., boot_id: _Optional[str] = ..., hostname: _Optional[str] = ..., total: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., attributes: _Optional[_Mapping[str, str]] = ..., tasks: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., unacknowledged: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., last_epoch: _Optional[int] = ..., agent_time_ms: _Optional[int] = ..., isolation: _Optional[str] = ..., version: _Optional[str] = ..., answers_ping: bool = ...) -> None: ...
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., boot_id: _Optional[str] = ..., hostname: _Optional[str] = ..., total: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., attributes: _Optional[_Mapping[str, str]] = ..., tasks: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., unacknowledged: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., last_epoch: _Optional[int] = ..., agent_time_ms: _Optional[int] = ..., isolation: _Optional[str] = ..., version: _Optional[str] = ..., answers_ping: bool = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RunningTask(_message.Message):
     __slots__ = ("framework_id", "role", "task", "state", "sequence", "ran_ms")
@@ -203,14 +205,18 @@ class MasterMessage(_message.Message):
     def __init__(self, registered: _Optional[_Union[Registered, _Mapping]] = ..., launch: _Optional[_Union[Launch, _Mapping]] = ..., kill: _Optional[_Union[KillTasks, _Mapping]] = ..., acknowledge: _Optional[_Union[AcknowledgeStatuses, _Mapping]] = ..., file_request: _Optional[_Union[FileRequest, _Mapping]] = ..., refused: _Optional[_Union[RegistrationRefused, _Mapping]] = ..., shutdown: _Optional[_Union[Shutdown, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ...) -> None: ...
 
 class Registered(_message.Message):
-    __slots__ = ("agent_id", "epoch", "heartbeat_interval_ms")
+    __slots__ = ("agent_id", "epoch", "heartbeat_interval_ms", "version", "capabilities")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     epoch: int
     heartbeat_interval_ms: int
-    def __init__(self, agent_id: _Optional[str] = ..., epoch: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ...) -> None: ...
+    version: str
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent_id: _Optional[str] = ..., epoch: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., version: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RegistrationRefused(_message.Message):
     __slots__ = ("code", "detail")

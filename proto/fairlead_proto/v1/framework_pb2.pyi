@@ -89,7 +89,7 @@ class FrameworkCall(_message.Message):
     def __init__(self, request_id: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., set_demand: _Optional[_Union[SetDemand, _Mapping]] = ..., accept: _Optional[_Union[Accept, _Mapping]] = ..., decline: _Optional[_Union[Decline, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., acknowledge: _Optional[_Union[Acknowledge, _Mapping]] = ..., reconcile: _Optional[_Union[Reconcile, _Mapping]] = ..., teardown: _Optional[_Union[Teardown, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("framework_id", "name", "role", "failover_timeout_ms", "principal", "last_epoch", "weight")
+    __slots__ = ("framework_id", "name", "role", "failover_timeout_ms", "principal", "last_epoch", "weight", "version", "capabilities")
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
@@ -97,6 +97,8 @@ class Hello(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     LAST_EPOCH_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     framework_id: str
     name: str
     role: str
@@ -104,7 +106,9 @@ class Hello(_message.Message):
     principal: str
     last_epoch: int
     weight: float
-    def __init__(self, framework_id: _Optional[str] = ..., name: _Optional[str] = ..., role: _Optional[str] = ..., failover_timeout_ms: _Optional[int] = ..., principal: _Optional[str] = ..., last_epoch: _Optional[int] = ..., weight: _Optional[float] = ...) -> None: ...
+    version: str
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, framework_id: _Optional[str] = ..., name: _Optional[str] = ..., role: _Optional[str] = ..., failover_timeout_ms: _Optional[int] = ..., principal: _Optional[str] = ..., last_epoch: _Optional[int] = ..., weight: _Optional[float] = ..., version: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SetDemand(_message.Message):
     __slots__ = ("version", "classes", "lift_declines")
@@ -226,20 +230,24 @@ class FrameworkEvent(_message.Message):
     def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., result: _Optional[_Union[CallResult, _Mapping]] = ..., accept_result: _Optional[_Union[AcceptResult, _Mapping]] = ..., offers: _Optional[_Union[Offers, _Mapping]] = ..., rescind: _Optional[_Union[Rescind, _Mapping]] = ..., statuses: _Optional[_Union[TaskStatuses, _Mapping]] = ..., reconcile_done: _Optional[_Union[ReconcileDone, _Mapping]] = ..., agent_gone: _Optional[_Union[AgentGone, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("framework_id", "epoch", "heartbeat_interval_ms", "failover_timeout_ms", "role", "custom_resources")
+    __slots__ = ("framework_id", "epoch", "heartbeat_interval_ms", "failover_timeout_ms", "role", "custom_resources", "version", "capabilities")
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     FAILOVER_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CUSTOM_RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     framework_id: str
     epoch: int
     heartbeat_interval_ms: int
     failover_timeout_ms: int
     role: str
     custom_resources: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, framework_id: _Optional[str] = ..., epoch: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., failover_timeout_ms: _Optional[int] = ..., role: _Optional[str] = ..., custom_resources: _Optional[_Iterable[str]] = ...) -> None: ...
+    version: str
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, framework_id: _Optional[str] = ..., epoch: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., failover_timeout_ms: _Optional[int] = ..., role: _Optional[str] = ..., custom_resources: _Optional[_Iterable[str]] = ..., version: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CallResult(_message.Message):
     __slots__ = ("request_id", "code", "detail", "demand_version", "infeasible")

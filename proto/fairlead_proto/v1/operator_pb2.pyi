@@ -200,7 +200,7 @@ class ListAgentsResponse(_message.Message):
     def __init__(self, agents: _Optional[_Iterable[_Union[AgentInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class FrameworkInfo(_message.Message):
-    __slots__ = ("framework_id", "name", "role", "state", "pending", "running", "finished", "offers_sent", "offers_accepted", "offers_declined", "offers_expired", "demand_version", "registered_ms", "principal")
+    __slots__ = ("framework_id", "name", "role", "state", "pending", "running", "finished", "offers_sent", "offers_accepted", "offers_declined", "offers_expired", "demand_version", "registered_ms", "principal", "version")
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +215,7 @@ class FrameworkInfo(_message.Message):
     DEMAND_VERSION_FIELD_NUMBER: _ClassVar[int]
     REGISTERED_MS_FIELD_NUMBER: _ClassVar[int]
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     framework_id: str
     name: str
     role: str
@@ -229,7 +230,8 @@ class FrameworkInfo(_message.Message):
     demand_version: int
     registered_ms: int
     principal: str
-    def __init__(self, framework_id: _Optional[str] = ..., name: _Optional[str] = ..., role: _Optional[str] = ..., state: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., finished: _Optional[int] = ..., offers_sent: _Optional[int] = ..., offers_accepted: _Optional[int] = ..., offers_declined: _Optional[int] = ..., offers_expired: _Optional[int] = ..., demand_version: _Optional[int] = ..., registered_ms: _Optional[int] = ..., principal: _Optional[str] = ...) -> None: ...
+    version: str
+    def __init__(self, framework_id: _Optional[str] = ..., name: _Optional[str] = ..., role: _Optional[str] = ..., state: _Optional[str] = ..., pending: _Optional[int] = ..., running: _Optional[int] = ..., finished: _Optional[int] = ..., offers_sent: _Optional[int] = ..., offers_accepted: _Optional[int] = ..., offers_declined: _Optional[int] = ..., offers_expired: _Optional[int] = ..., demand_version: _Optional[int] = ..., registered_ms: _Optional[int] = ..., principal: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
 class ListFrameworksResponse(_message.Message):
     __slots__ = ("frameworks", "next_page_token", "version")

@@ -14,6 +14,7 @@ from fairlead_agent.core.events import RegistrationRefused, SessionClosed, Sessi
 from fairlead_agent.core.records import IdentityTaken
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
+from fairlead_proto.peers import Peer
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask
 from tests.agent.builders import (
@@ -64,7 +65,7 @@ def test_id_and_epoch_are_durable_before_anything_else_is_done() -> None:
     identity = IdentityTaken(agent_id=AGENT, boot_id=BOOT, incarnation=1, epoch=7)
     assert actions == [
         Checkpoint(records=(identity,), is_durable=True),
-        ConfirmSession(agent_id=AGENT),
+        ConfirmSession(agent_id=AGENT, master=Peer()),
     ]
 
 

@@ -1,0 +1,71 @@
+"""What peers of different versions tell one another of themselves, and what becomes of words that only one of them knows.
+
+A cluster is upgraded host by host, so a newer peer says things that an older one has never heard of. Those are skipped where
+nothing is lost by it, counted, and told once; a peer is never sent away for them. What must not be skipped, such as
+a new condition on where a task may run, is refused with an answer and not by the end of a session.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum, unique
+from typing import TypeVar
+
+from fairlead_proto.fields import UnknownValueError
+
+Message = TypeVar("Message")
+Value = TypeVar("Value")
+
+
+@unique
+class Capability(Enum):
+    """What a peer says it can do beyond the first version of the protocol. Words that are not known here are passed over."""
+
+    SKIPS_UNKNOWN = "skips-unknown"
+    """Messages and values that it does not know end no session, so new ones may be sent to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What a peer said of itself."""
+
+    version: str = ""
+    """For people; empty from peers that say none."""
+    capabilities: frozenset[Capability] = frozenset()
+
+
+class Unknowns:
+    """Counts what peers said that this version does not know.
+
+    Messages may be read in threads: a count that two of them raise at once may be one short.
+    """
+
+    def __init__(self, tell: Callable[[str, str], None] = lambda _what, _detail: None) -> None:
+        """``tell`` is given the first of each kind: what it is, and a sentence about it."""
+        self._tell = tell
+        self.counts: Counter[str] = Counter()
+        """By kind, of which there are as many as places in the schema where something can be new."""
+
+    def note(self, what: str, detail: str) -> None:
+        """Count one."""
+        self.counts[what] += 1
+        if self.counts[what] == 1:
+            self._tell(what, detail)
+
+    def known(
+        self, field: str, messages: Iterable[Message], read: Callable[[str, Message], Value]
+    ) -> list[Value]:
+        """What ``read`` makes of each message, in order, without those that have a value this version does not know.
+
+        Args:
+            field: the name of the list.
+            messages: the list.
+            read: is given the name of an item and the item, and may raise ``UnknownValueError``.
+        """
+        found: list[Value] = []
+        for index, message in enumerate(messages):
+            try:
+                found.append(read(f"{field}[{index}]", message))
+            except UnknownValueError as error:
+                self.note(error.what, str(error))
+        return found
