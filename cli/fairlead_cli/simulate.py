@@ -17,7 +17,8 @@ from fairlead_cli.parameters import DURATION
 from fairlead_cli.whatif import or_from_cluster
 
 if TYPE_CHECKING:
-    from fairlead_lab.study.study import Case, Outcome, Progress, Source, Study
+    from fairlead_lab.study.runner import Progress
+    from fairlead_lab.study.study import Case, Outcome, Source, Study
     from fairlead_lab.workloads.scenario import Scenario, TraceSource
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -154,7 +155,7 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
     from fairlead_lab.study.document import as_document
-    from fairlead_lab.study.study import run_study
+    from fairlead_lab.study.runner import run_study
     from fairlead_lab.workloads.csv_rows import TraceError
     from fairlead_local.end_signals import ended_as_by_ctrl_c
     from fairlead_master.allocation.api import AllocationError
@@ -188,8 +189,7 @@ def _study(request: Request) -> "Study":
         UsageError: what was said does not go together, or too little was.
         AllocationError, TraceError, WorkloadError: see ``run_study``.
     """
-    from fairlead_lab.study.run import SimulationOptions
-    from fairlead_lab.study.study import Study
+    from fairlead_lab.study.study import SimulationOptions, Study
     from fairlead_lab.workloads import scenario as scenarios
     from fairlead_lab.workloads.nodes import parse_nodes
     from fairlead_master.allocation import placement

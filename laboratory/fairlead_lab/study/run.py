@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -10,6 +9,7 @@ from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.metrics.summary import sum_up
 from fairlead_lab.metrics.sums import Metrics, Subject
 from fairlead_lab.metrics.yardstick import Yardstick, measure
+from fairlead_lab.study.study import SimulationOptions
 from fairlead_master.allocation import placement
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationError, AllocationSettings, Weight
@@ -29,32 +29,6 @@ STALL_MS: Final = 30 * 24 * 3_600_000
 """Without a task that starts or ends for so long, whatever waits would wait for ever: a gang that never finds its places."""
 _STRETCH: Final = 5_000
 """Occurrences between two looks at whether the run gets on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOptions:
-    """How a run is done."""
-
-    seed: int = 1
-    """Of all chance within the simulation; the workload's is its own."""
-    placement: str = "align"
-    """As an operator writes it. Rules that draw do it by the run's seed if they name none."""
-    when_head_does_not_fit: str = "skip"
-    """``skip`` or ``freeze``."""
-    memory_slowdown: float = Slowdown().memory
-    """How steeply hosts slow down whose tasks want more memory than they have: ``pool.hosts.Slowdown``."""
-    is_user_per_job: bool = False
-    """Whether each job counts on shares of its own, instead of on those of its user."""
-    level: str = "pool"
-    """``pool``: policies and placement alone, fast; ``cluster``: whole masters and agents with the messages between them."""
-    weights: Mapping[str, float] = field(default_factory=dict)
-    """Of users that weigh other than 1."""
-    horizon_ms: int | None = None
-    """The run ends so long after the first arrival; None: when all is done."""
-
-    def user_of(self, job: Job) -> str:
-        """On whose shares a job counts."""
-        return job.job_id if self.is_user_per_job else job.user
 
 
 def run_policy(

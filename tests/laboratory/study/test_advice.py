@@ -10,8 +10,8 @@ from fairlead_lab.study.advice import summary
 from fairlead_lab.study.causes import where_waiting_comes_from
 from fairlead_lab.study.certainty import how_told_apart, what_seeds_change
 from fairlead_lab.study.questions import Answer, answers
-from fairlead_lab.study.run import SimulationOptions
-from fairlead_lab.study.study import Outcome, Study, run_study
+from fairlead_lab.study.runner import run_study
+from fairlead_lab.study.study import Outcome, SimulationOptions, Study
 from fairlead_lab.study.user_tables import users
 from fairlead_sim.node import Node
 from fairlead_sim.workload import Bundle, Job

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fairlead_lab.metrics.report import build_report
 from fairlead_lab.metrics.result import PolicyResult
-from fairlead_lab.study.run import SimulationOptions, run_policy
+from fairlead_lab.study.run import run_policy
+from fairlead_lab.study.study import SimulationOptions
 from fairlead_master.allocation import placement
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.policies import names

@@ -5,7 +5,8 @@ import pytest
 from fairlead_lab.metrics.result import UNFINISHED
 from fairlead_lab.metrics.static_slice import NEVER, completions_alone_ms
 from fairlead_lab.metrics.sums import Metrics, Subject
-from fairlead_lab.study.run import SimulationOptions, run_policy
+from fairlead_lab.study.run import run_policy
+from fairlead_lab.study.study import SimulationOptions
 from fairlead_master.allocation.api import AllocationError
 from fairlead_sim.node import Node
 from fairlead_sim.workload import Bundle, Job, WorkloadError

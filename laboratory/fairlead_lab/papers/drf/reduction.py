@@ -8,7 +8,8 @@ from fairlead_lab.papers.drf import facebook
 from fairlead_lab.papers.drf.facebook import HEAVY_SHARE, Part, Work
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
 from fairlead_lab.papers.statements import Statement, judge
-from fairlead_lab.study.run import SimulationOptions, run_policy
+from fairlead_lab.study.run import run_policy
+from fairlead_lab.study.study import SimulationOptions
 from fairlead_sim.pool.hosts import Slowdown
 
 if TYPE_CHECKING:
