@@ -14,10 +14,11 @@ from typing import Final
 
 from fairlead_bench.rows import Row
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationSettings, Grant, Weight
+from fairlead_master.allocation.api import AllocationSettings, Grant
 from fairlead_master.allocation.placement import NAMES
 from fairlead_master.allocation.policies.bbf import BottleneckFairness
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.tasks import DemandClass

@@ -12,10 +12,11 @@ from typing import Final
 
 from fairlead_bench.allocation import cpu_seconds
 from fairlead_bench.rows import Row
-from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.api import Policy
 from fairlead_master.allocation.policies.alpha import QUIET_MS, AlphaFairness
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_master.allocation.policies.pf import proportional_fairness
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector, scale
 
 _MIB: Final = 2**20

@@ -7,8 +7,8 @@ import grpc
 
 from fairlead_master import views
 from fairlead_master.allocation import placement
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies import names
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import events
 from fairlead_master.core.actions import AnswerOperator
 from fairlead_master.core.explain import explain

@@ -15,7 +15,7 @@ from typing import Final
 from fairlead_agent.core import actions as agent_actions
 from fairlead_agent.core import events as to_agent
 from fairlead_agent.core.state import AgentSettings
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings

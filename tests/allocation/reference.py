@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from fairlead_master.allocation import turns
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.measured import FINENESS, UseEstimate
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector, fits, scale, subtract, sum_vectors
 from fairlead_proto.tasks import DemandClass

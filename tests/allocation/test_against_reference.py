@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.measured import INTERVAL_MS, UseEstimate
 from fairlead_master.allocation.settings import DEMANDS
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector, add, fits, scale
 from fairlead_proto.tasks import Constraint, DemandClass, Operator

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from fairlead_master.allocation.api import AllocationError, Weight
+from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.decision_log import DECISIONS_KEPT
 from fairlead_master.allocation.filters import FILTERS_MAX
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, ClassId, Role
 from fairlead_proto.resources import scale
 from fairlead_proto.tasks import Constraint, DemandClass, Operator

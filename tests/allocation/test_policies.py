@@ -9,9 +9,10 @@ import pytest
 
 from fairlead_master.allocation import placement
 from fairlead_master.allocation.agents import Agent, Fit
-from fairlead_master.allocation.api import AllocationError, AllocationSettings, Policy, Weight
+from fairlead_master.allocation.api import AllocationError, AllocationSettings, Policy
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from tests.allocation.builders import (
     KINDS,

@@ -9,9 +9,10 @@ from types import FrameType
 import pytest
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.explain import WaitReason
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 from tests.allocation.builders import (

@@ -14,9 +14,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies.bottleneck_groups import GOALS, Group, levels
 from fairlead_master.allocation.settings import DEMANDS
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import Role
 from fairlead_proto.resources import Vector, add, scale, sum_vectors
 from tests.allocation.reference import Reference

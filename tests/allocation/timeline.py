@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 from tests.allocation.builders import add_agent, an_allocator, launch, want

@@ -15,7 +15,8 @@ from random import Random
 from fairlead_agent.core import actions as agent_actions
 from fairlead_agent.core import events as agent_events
 from fairlead_agent.core.state import AgentState
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions, events, invariants
 from fairlead_master.core.machine import Machine
 from fairlead_master.core.settings import CoreSettings

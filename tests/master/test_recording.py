@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action, StoreAgent
 from fairlead_master.core.machine import Machine, Remembered

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core.actions import (
     ForgetAgent,
     ForgetFramework,

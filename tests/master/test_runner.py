@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions, events
 from fairlead_master.core import turn as turn_module
 from fairlead_master.core.actions import Action, Durable

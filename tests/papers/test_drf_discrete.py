@@ -18,7 +18,8 @@ from collections import Counter
 import pytest
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import Grant, Weight
+from fairlead_master.allocation.api import Grant
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.solvers import registry
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import Vector, add, fits, subtract

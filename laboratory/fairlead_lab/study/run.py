@@ -12,8 +12,9 @@ from fairlead_lab.metrics.yardstick import Yardstick, measure
 from fairlead_lab.study.study import SimulationOptions
 from fairlead_master.allocation import placement
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationError, AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationError, AllocationSettings
 from fairlead_master.allocation.policies import names
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import Role
 from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node

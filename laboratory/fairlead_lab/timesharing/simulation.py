@@ -18,8 +18,9 @@ from typing import Final
 
 from fairlead_lab.timesharing.history import History
 from fairlead_lab.timesharing.program import Program, ProgramError, Use, resources_of
-from fairlead_master.allocation.api import AllocationError, Policy, Weight
+from fairlead_master.allocation.api import AllocationError, Policy
 from fairlead_master.allocation.policies import names
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector
 from fairlead_sim.engine import Engine
 

@@ -12,7 +12,8 @@ from fairlead_lab.whatif.snapshot import (
     Snapshot,
     WaitingClass,
 )
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.convert import read_constraints, read_demand, read_resources
 from fairlead_proto.ids import Role
 from fairlead_proto.resources import STANDARD_NAMES, ResourceKinds

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.tasks import Constraint

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import mul
 
-from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.api import Policy
 from fairlead_master.allocation.balance import Balance, Tally
 from fairlead_master.allocation.divisors import UNDIVIDED, Divisors
 from fairlead_master.allocation.measured import FINENESS, Factors, UseEstimate
 from fairlead_master.allocation.shape import Shape
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector, add, scale
 

@@ -26,9 +26,6 @@ _PATTERN_EFFORT: Final = 40
 _STEPS_PER_LOOK: Final = 12
 """Steps of a pattern, each taken for each byte of a value, if it comes to the worst."""
 
-Needs = tuple[tuple[int, int], ...]
-"""(column, amount) of each column a unit needs something of."""
-
 
 @dataclass(slots=True, eq=False)
 class Agent:

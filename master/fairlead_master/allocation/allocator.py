@@ -23,7 +23,6 @@ from fairlead_master.allocation.api import (
     Policy,
     Prices,
     RoleRow,
-    Weight,
 )
 from fairlead_master.allocation.decision_log import DecisionLog
 from fairlead_master.allocation.demands import DemandBoard
@@ -38,6 +37,7 @@ from fairlead_master.allocation.search import AgentSearch
 from fairlead_master.allocation.serving import Bounds, End, serve
 from fairlead_master.allocation.settings import check_settings
 from fairlead_master.allocation.steps import Step, book, merge
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector, add, fits, scale, subtract, sum_vectors
 from fairlead_proto.tasks import Constraint, DemandClass
@@ -395,7 +395,7 @@ class Allocator:
         invariants.check_roles(self._hierarchy)
         invariants.check_demands(self._hierarchy, self._search)
         invariants.check_search(self._search, self._by_index, self._agents)
-        invariants.check_reservations(self._reservations, self._agents)
+        self._reservations.check()
 
     def _make_search(self) -> AgentSearch:
         fit = Fit(len(self.kinds.zero), names.slots_per_agent(self.settings.policy))

@@ -35,8 +35,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import Final
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.divisors import Divisors, divisors, level_of
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector, add, subtract
 
 PART_SCALE: Final = 2**20

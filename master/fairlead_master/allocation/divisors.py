@@ -15,7 +15,7 @@ from math import gcd, inf, lcm
 from operator import truediv
 from typing import Final, NamedTuple
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector
 
 

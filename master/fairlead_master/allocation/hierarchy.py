@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, RoleAccount
-from fairlead_master.allocation.api import AllocationError, MakePolicy, Prices, Weight
+from fairlead_master.allocation.api import AllocationError, MakePolicy, Prices
 from fairlead_master.allocation.level_books import EQUAL
 from fairlead_master.allocation.levels import OWN, LevelRanking
 from fairlead_master.allocation.measured import FINENESS, Factors, excess, taken_at_its_word
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract
 

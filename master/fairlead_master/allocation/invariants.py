@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.filters import FILTERS_MAX
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX, Hierarchy, parent_of
-from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch
 from fairlead_master.allocation.shape import Shape
 from fairlead_proto.ids import AgentId
@@ -117,12 +116,3 @@ def check_search(search: AgentSearch, by_index: Sequence[Agent], agents: Mapping
     for agent in agents.values():
         assert by_index[agent.index] is agent, f"agent {agent.agent_id} is not at its index"
     search.check()
-
-
-def check_reservations(reservations: Reservations, agents: Mapping[AgentId, Agent]) -> None:
-    """Reservations and reserved agents are the same thing seen from two sides."""
-    kept = {r.agent_id: (r.framework_id, r.class_id) for r in reservations.held.values()}
-    marked = {
-        agent.agent_id: agent.reserved_for for agent in agents.values() if agent.reserved_for is not None
-    }
-    assert kept == marked, f"reservations {kept}, agents {marked}"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
-from fairlead_master.allocation.api import MakePolicy, Policy, Weight
+from fairlead_master.allocation.api import MakePolicy, Policy
 from fairlead_master.allocation.balance import (
     Balance,
     Places,
@@ -24,6 +24,7 @@ from fairlead_master.allocation.balance import (
     tally_divisors,
 )
 from fairlead_master.allocation.divisors import Divisors, level_of
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import ResourceKinds, Vector, add, subtract, sum_vectors
 
 EQUAL: Final = Weight()

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
-from fairlead_master.allocation.api import MakePolicy, Policy, Weight
+from fairlead_master.allocation.api import MakePolicy, Policy
 from fairlead_master.allocation.balance import Tally, dominant_places, part_of
 from fairlead_master.allocation.level_books import (
     EQUAL,
@@ -39,6 +39,7 @@ from fairlead_master.allocation.level_books import (
 )
 from fairlead_master.allocation.measured import Factors
 from fairlead_master.allocation.shape import Shape
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract, sum_vectors
 

@@ -159,6 +159,16 @@ class Reservations:
                 self._due_ms = clock.since_ms + wait_ms
         return is_any_free
 
+    def check(self) -> None:
+        """Reservations and reserved agents are the same thing seen from two sides."""
+        kept = {r.agent_id: (r.framework_id, r.class_id) for r in self.held.values()}
+        marked = {
+            agent.agent_id: agent.reserved_for
+            for agent in self._agents.values()
+            if agent.reserved_for is not None
+        }
+        assert kept == marked, f"reservations {kept}, agents {marked}"
+
     def _goes_on(self, clock: _Clock) -> bool:
         """Whether the clock still runs at this look; makes it ready for the next one."""
         demand = self._demand(clock.framework_id, clock.class_id)

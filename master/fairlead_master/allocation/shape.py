@@ -2,7 +2,6 @@
 
 from collections.abc import Container
 
-from fairlead_master.allocation.agents import Needs
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint
@@ -34,7 +33,7 @@ class Shape:
         self.parked = False
         self.view: Vector = ()
         """The unit as a need of every column."""
-        self.needs: Needs = ()
+        self.needs: tuple[tuple[int, int], ...] = ()
         """The columns it needs something of, and how much; those that refuse most come first."""
         self.takes: tuple[tuple[list[int], int], ...] = ()
         """The columns a unit takes something from, and how much."""

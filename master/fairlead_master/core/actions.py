@@ -8,7 +8,7 @@ can be made durable.
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode, Rejection
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.resources import Vector

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import DemandClass, RunningTask, TaskSpec, TaskStatus, TaskUsage

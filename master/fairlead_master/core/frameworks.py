@@ -8,7 +8,7 @@ without tasks so many are kept and no more (``peers``).
 from collections import deque
 from dataclasses import replace
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import offers, tasks
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import (

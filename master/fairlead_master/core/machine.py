@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import (
     agents,
     events,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum, unique
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import Action
 from fairlead_master.core.deadlines import Deadlines

@@ -13,8 +13,9 @@ from math import gcd, inf, lcm
 from typing import Final
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationError, AllocationSettings, Weight, exact
+from fairlead_master.allocation.api import AllocationError, AllocationSettings
 from fairlead_master.allocation.policies import names
+from fairlead_master.allocation.weights import Weight, exact
 from fairlead_master.solvers.problem import Nodes, Problem, Solution, SolverError, User
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector

@@ -19,8 +19,8 @@ from fractions import Fraction
 from math import inf
 from typing import Final
 
-from fairlead_master.allocation.api import exact
 from fairlead_master.allocation.linear_program import LinearSolution, maximise
+from fairlead_master.allocation.weights import exact
 from fairlead_master.solvers.problem import Problem, SolverError
 from fairlead_master.solvers.rises import Number, Tier
 

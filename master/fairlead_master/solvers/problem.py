@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from fairlead_master.allocation.api import exact
+from fairlead_master.allocation.weights import exact
 
 _PROPORTION: Final = 1e-9
 """Relative: resources of machines stand in one proportion if they do so but for this, which rounding may amount to."""

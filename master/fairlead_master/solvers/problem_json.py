@@ -22,7 +22,7 @@ from fractions import Fraction
 from math import inf, isclose, isfinite
 from typing import Any, Final
 
-from fairlead_master.allocation.api import exact
+from fairlead_master.allocation.weights import exact
 from fairlead_master.solvers.problem import Amounts, Nodes, Problem, SolverError, User
 from fairlead_proto.limits import WEIGHT_MAX, WEIGHT_MIN
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
-from fairlead_master.allocation.api import exact
+from fairlead_master.allocation.weights import exact
 from fairlead_master.solvers.problem import Problem, SolverError
 
 Number = float | Fraction

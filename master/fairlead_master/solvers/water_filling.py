@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import fsum, inf
 from typing import Final
 
-from fairlead_master.allocation.api import exact
+from fairlead_master.allocation.weights import exact
 from fairlead_master.solvers.problem import User
 from fairlead_master.solvers.rises import Number, Tier
 

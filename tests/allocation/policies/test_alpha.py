@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from fairlead_master.allocation.api import AllocationError, Policy, Weight
+from fairlead_master.allocation.api import AllocationError, Policy
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.policies.alpha import QUIET_MS, AlphaFairness
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.solvers import registry
 from fairlead_master.solvers.problem import Problem, User
 from fairlead_proto.resources import Vector, add, scale

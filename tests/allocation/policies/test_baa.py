@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_master.allocation.api import AllocationError, Weight
+from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.policies.baa import BottleneckAware, _Largest
 from fairlead_master.allocation.policies.bottleneck_groups import GOALS
 from fairlead_master.allocation.policies.names import parse
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.solvers.bottleneck_aware import solve
 from fairlead_master.solvers.problem import Problem, User
 from fairlead_proto.ids import FrameworkId, Role

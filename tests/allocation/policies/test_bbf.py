@@ -5,10 +5,11 @@ Its experiments are rebuilt in spirit: tasks on a host in place of quanta on a d
 
 import pytest
 
-from fairlead_master.allocation.api import AllocationError, Weight
+from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.policies import bbf, names
 from fairlead_master.allocation.policies.bbf import BottleneckFairness
 from fairlead_master.allocation.policies.sliding_window import Meter
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.resources import ResourceKinds, Vector
 from tests.allocation.builders import add_agent, add_framework, an_allocator, cpus_and_mem, want

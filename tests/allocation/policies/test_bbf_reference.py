@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies.bbf import BottleneckFairness
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector, add, subtract
 
 WINDOW_MS, INTERVAL_MS, GRACE_MS = 3_000, 1_000, 1_000

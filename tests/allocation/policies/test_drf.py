@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import Role
 from tests.allocation.builders import (
     KINDS,

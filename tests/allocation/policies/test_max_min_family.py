@@ -2,10 +2,11 @@
 
 import pytest
 
-from fairlead_master.allocation.api import AllocationError, Weight
+from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.policies.asset import AssetFairness
 from fairlead_master.allocation.policies.max_min_resource import ResourceFairness
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import Role
 from tests.allocation.builders import (
     KINDS,

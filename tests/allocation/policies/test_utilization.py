@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies.utilization import UtilizationFirst
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import Role
 from tests.allocation.builders import (
     add_agent,

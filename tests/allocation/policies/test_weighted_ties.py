@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.solvers.problem import Problem, User
 from fairlead_master.solvers.registry import solve
 from fairlead_proto.ids import Role

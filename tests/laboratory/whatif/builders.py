@@ -10,7 +10,8 @@ from fairlead_lab.whatif.snapshot import (
     Snapshot,
     WaitingClass,
 )
-from fairlead_master.allocation.api import AllocationSettings, Weight
+from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import Role
 from fairlead_proto.resources import ResourceKinds, Vector
 

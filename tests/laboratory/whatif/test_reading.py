@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_lab.whatif.reading import read_snapshot
 from fairlead_lab.whatif.snapshot import FrameworkState, Snapshot
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_proto.v1 import operator_pb2, types_pb2
 from fairlead_sdk.errors import MasterUnreachable

@@ -12,7 +12,8 @@ from fairlead_lab.whatif.run_times import RunTimes
 from fairlead_lab.whatif.scenario import answer
 from fairlead_lab.whatif.snapshot import Snapshot
 from fairlead_lab.workloads.nodes import parse_nodes
-from fairlead_master.allocation.api import AllocationError, Weight
+from fairlead_master.allocation.api import AllocationError
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import Role
 from fairlead_proto.tasks import Constraint, Operator
 from tests.laboratory.whatif.builders import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions, events
 from fairlead_master.core.durability import Released, refusal, release, subject, untold
 from fairlead_master.core.machine import Remembered

@@ -1,6 +1,6 @@
 """Frameworks: sessions, who may come back under which id, and when it is over for their tasks."""
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions, events
 from fairlead_master.core.events import FrameworkConnected
 from fairlead_master.core.machine import Remembered

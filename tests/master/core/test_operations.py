@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions, events
 from fairlead_master.core.state import AgentState
 from fairlead_proto.codes import CallCode, ErrorCode

@@ -1,6 +1,6 @@
 """A master that takes over from one before it: what it remembers, what agents and frameworks bring back."""
 
-from fairlead_master.allocation.api import Weight
+from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState

@@ -39,7 +39,7 @@ from math import nan
 from operator import add, mul
 from typing import Final, Self
 
-from fairlead_master.allocation.api import AllocationError, Policy, Prices, Weight
+from fairlead_master.allocation.api import AllocationError, Policy, Prices
 from fairlead_master.allocation.multipliers.classes import (
     AlphaRule,
     DemandClass,
@@ -52,6 +52,7 @@ from fairlead_master.allocation.multipliers.dual import PRICE_FLOOR
 from fairlead_master.allocation.multipliers.market import Market
 from fairlead_master.allocation.policies.holdings import Account, Queue
 from fairlead_master.allocation.policies.tournament import Tournament
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector, scale
 
 QUIET_MS: Final = 1_000

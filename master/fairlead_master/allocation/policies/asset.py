@@ -18,8 +18,8 @@ from math import lcm
 from operator import mul
 from typing import NamedTuple
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies.skeleton import Holder, KeyedPolicy, counted
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector
 
 

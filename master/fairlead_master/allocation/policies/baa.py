@@ -19,9 +19,10 @@ from heapq import heapify, heappop, heappush
 from operator import add, sub
 from typing import Final
 
-from fairlead_master.allocation.api import AllocationError, Policy, Weight
+from fairlead_master.allocation.api import AllocationError, Policy
 from fairlead_master.allocation.policies.bottleneck_groups import GOALS, Group, bottleneck, levels
 from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector, scale
 
 _FIXED_POINT: Final = 2.0**128

@@ -41,9 +41,10 @@ from math import inf
 from operator import add, ge, sub
 from typing import Final
 
-from fairlead_master.allocation.api import AllocationError, Policy, Weight
+from fairlead_master.allocation.api import AllocationError, Policy
 from fairlead_master.allocation.policies.sliding_window import Credit, EntitlementClock, Meter
 from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector, scale
 
 WINDOW_S: Final = 3

@@ -6,8 +6,9 @@ A baseline without fairness, whose weights mean nothing. An account begins to wa
 wanted nothing; an offer that comes back does not send it to the end of the queue.
 """
 
-from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.api import Policy
 from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector
 
 

@@ -1,9 +1,9 @@
 """What a policy with prices knows of an account, and of the accounts that hold multiples of one vector."""
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.multipliers.classes import DemandClass, Direction
 from fairlead_master.allocation.policies.tournament import Contender
 from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector
 
 

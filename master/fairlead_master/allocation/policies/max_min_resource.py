@@ -15,8 +15,8 @@ go to the account that was added earlier, and are quotients of whole numbers (``
 
 from typing import NamedTuple
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.policies.skeleton import Holder, KeyedPolicy
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from operator import add, sub
 from typing import Generic, TypeVar
 
-from fairlead_master.allocation.api import Policy, Weight
+from fairlead_master.allocation.api import Policy
 from fairlead_master.allocation.ranking import Ranked, Ranking
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector, scale
 
 By = TypeVar("By")

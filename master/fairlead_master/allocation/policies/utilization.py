@@ -19,10 +19,10 @@ from math import inf
 from operator import mul, truediv
 from typing import NamedTuple
 
-from fairlead_master.allocation.api import Weight
 from fairlead_master.allocation.divisors import divisors, regrained
 from fairlead_master.allocation.policies.asset import prices
 from fairlead_master.allocation.policies.skeleton import Holder, KeyedPolicy, counted
+from fairlead_master.allocation.weights import Weight
 from fairlead_proto.resources import Vector
 
 _STEP = 1e-6
