@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -115,7 +116,23 @@ class Parent:
     def __init__(self, pipe: int) -> None:
         """Args: the descriptor to write to; it is ours from now on."""
         self._pipe: int | None = pipe
+        self.is_gone = False
+        """Whether it ended before it was told: nobody has heard of the run then, and nobody will end it."""
         os.set_inheritable(pipe, False)
+
+    def watch(self, task: asyncio.Task[None]) -> None:
+        """Cancel a task of the running loop when the parent ends before it was told how the run began."""
+        pipe = self._pipe
+        assert pipe is not None, "it is told only later"
+        loop = asyncio.get_running_loop()
+
+        def ended() -> None:
+            loop.remove_reader(pipe)
+            self.is_gone = True
+            task.cancel()
+
+        # There is nothing to read from this end of a pipe: it becomes readable when the other one is closed.
+        loop.add_reader(pipe, ended)
 
     def note(self, text: str) -> None:
         """Log a line for people, and have it printed by the parent as long as that waits."""
@@ -126,6 +143,7 @@ class Parent:
         """Say how the run began, the first time; the parent does not wait for a second."""
         self._write(answer)
         if self._pipe is not None:
+            asyncio.get_running_loop().remove_reader(self._pipe)
             os.close(self._pipe)
             self._pipe = None
 
@@ -136,40 +154,69 @@ class Parent:
 
 
 async def run_child(request: RunRequest, parent: Parent, log: Path) -> None:
-    """The child's life: run the request to its end, having told the parent how it began.
+    """The child's life: run the request to its end, having told the parent how it began; none if that has ended.
 
     Args:
         request: what to run.
         parent: told how it began.
         log: our log, renamed after the framework once that has an id.
     """
+    living = asyncio.current_task()
+    assert living is not None
+    parent.watch(living)
     async with async_connected(request.master) as connection:
         try:
             async with open_run(request, connection, parent.note) as run:
                 framework_id = run.framework.framework_id
                 log = log.rename(log.with_name(log_name(framework_id, request.master)))
-                finishing = asyncio.create_task(run.finish(_log_launch, _log_result, lambda: None))
-                await _await_acceptance(run, connection, finishing)
-                parent.tell({"framework_id": framework_id, "log": str(log)})
-                await finishing
+                await _finish(
+                    run, connection, lambda: parent.tell({"framework_id": framework_id, "log": str(log)})
+                )
                 _log.info("over: %d task%s", len(run.results), "s" * (len(run.results) != 1))
         except click.ClickException as error:
             _log.error("%s", error.format_message())
             parent.tell({"error": error.format_message(), "exit_code": error.exit_code})
             if error.exit_code in (EXIT_REFUSED, EXIT_UNREACHABLE) or isinstance(error, Invalid):
                 _remove_if_unborn(log)
+        except asyncio.CancelledError:
+            if not parent.is_gone:
+                raise
+            _log.error(
+                "given up: the command that started this run ended before it could be told how the run began"
+            )
+
+
+async def _finish(run: Run, connection: AsyncConnection, on_accepted: Callable[[], None]) -> None:
+    finishing = asyncio.create_task(run.finish(_log_launch, _log_result, lambda: None))
+    try:
+        await _await_acceptance(run, connection, finishing)
+        on_accepted()
+        await finishing
+    finally:
+        finishing.cancel()
+        await asyncio.gather(finishing, return_exceptions=True)
 
 
 async def _await_acceptance(run: Run, connection: AsyncConnection, finishing: asyncio.Task[None]) -> None:
-    """Return when the demand is in force; raises what ``finishing`` raised if that came first."""
-    async with asyncio.timeout(ACCEPTED_TIMEOUT_S):
-        while not finishing.done():
-            now = run.progress
-            if now.done == now.total:
-                break  # Be it that all fit nowhere, which `finishing` says.
-            if now.running or now.done or await explain(connection, run.framework.framework_id):
-                return
-            await asyncio.sleep(LOOK_INTERVAL_S)
+    """Return when the demand is in force; raises what ``finishing`` raised if that came first.
+
+    Raises:
+        Failed: it was neither taken nor refused in time.
+    """
+    try:
+        async with asyncio.timeout(ACCEPTED_TIMEOUT_S):
+            while not finishing.done():
+                now = run.progress
+                if now.done == now.total:
+                    break  # Be it that all fit nowhere, which `finishing` says.
+                if now.running or now.done or await explain(connection, run.framework.framework_id):
+                    return
+                await asyncio.sleep(LOOK_INTERVAL_S)
+    except TimeoutError:
+        raise Failed(
+            f"the master at {connection.address} did not answer the demand of framework "
+            f"{run.framework.framework_id} within {ACCEPTED_TIMEOUT_S:g} s"
+        ) from None
     await finishing
 
 
@@ -190,7 +237,11 @@ def _remove_if_unborn(log: Path) -> None:
 def main() -> None:
     """Entry of the child: the pipe's number and the log's name as arguments, the request on stdin."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    request = RunRequest(**json.load(sys.stdin))
+    try:
+        request = RunRequest(**json.load(sys.stdin))
+    except ValueError:
+        _log.error("given up: the command that started this run ended before it could say what to run")
+        return
     asyncio.run(run_child(request, Parent(int(sys.argv[1])), Path(sys.argv[2])))
 
 

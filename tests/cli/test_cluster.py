@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from fairlead_local.cluster import LocalCluster
@@ -307,6 +308,22 @@ def test_detached_run_gives_up_on_a_master_that_stays_away(invoke: Invoke) -> No
         said = f"framework {answer['framework_id']} ended: no master at {lost.address}"
         eventually(lambda: said in log.read_text(), limit_s=20)
         assert "Traceback" not in log.read_text(), "it gives up in words"
+
+
+def test_detached_run_whose_command_was_killed_before_it_began_gives_up(
+    started: Start, tmp_path: Path
+) -> None:
+    process = started("run", "--detach", "--master", "127.0.0.1:1", "--wait", "10m", "--", "true")
+    assert process.stderr is not None
+    assert "trying for 600 s" in process.stderr.readline()
+    (child,) = psutil.Process(process.pid).children()
+    (log,) = (tmp_path / "fairlead" / "detached").iterdir()
+
+    process.kill()
+
+    assert not psutil.wait_procs([child], timeout=10)[1]
+    assert "given up: the command that started this run ended" in log.read_text()
+    assert "Traceback" not in log.read_text()
 
 
 def test_infeasible_detached_run_is_refused_and_leaves_nothing(invoke: Invoke, tmp_path: Path) -> None:

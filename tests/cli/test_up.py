@@ -233,7 +233,8 @@ def test_second_signal_kills_tasks_within_their_grace_period(tmp_path: Path) -> 
         assert up.stderr is not None
         address = up.stdout.readline().split()[2]
         environment = {**os.environ, "FAIRLEAD_MASTER": address, "XDG_STATE_HOME": str(tmp_path)}
-        stubborn = ["run", "--detach", "--grace", "10m", "--", "sh", "-c", "trap '' TERM; exec sleep 98763"]
+        run = ["run", "--detach", "--grace", "10m", "--reconnect-timeout", "1s"]
+        stubborn = [*run, "--", "sh", "-c", "trap '' TERM; exec sleep 98763"]
         subprocess.run([*command, *stubborn], env=environment, check=True, timeout=30)
         wait_for_processes_of("sleep 98763")
 
