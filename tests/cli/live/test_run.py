@@ -1,0 +1,242 @@
+"""`fairlead run`, attached and detached, on a real local cluster."""
+
+import json
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fairlead_local.cluster import LocalCluster
+from tests.cli.conftest import Invoke
+from tests.cli.live.conftest import Start, ended, eventually, listing
+
+pytestmark = pytest.mark.shell
+
+
+def test_run_shows_output_and_passes_the_exit_code_through(invoke: Invoke) -> None:
+    outcome = invoke("run", "--", "sh", "-c", "echo to-stdout; echo to-stderr >&2; exit 7")
+
+    assert outcome.code == 7
+    assert outcome.out == "to-stdout\n"
+    assert "to-stderr\n" in outcome.err
+    assert outcome.err.splitlines()[-1].endswith(": exit code 7")
+
+
+def test_run_of_what_finishes_exits_with_0(invoke: Invoke) -> None:
+    outcome = invoke("run", "--env", "GREETING=hi there", "--", "sh", "-c", 'echo "$GREETING"')
+
+    assert (outcome.code, outcome.out) == (0, "hi there\n")
+
+
+def test_run_of_what_a_signal_ends_exits_with_128_and_the_signal(invoke: Invoke) -> None:
+    assert invoke("run", "--", "sh", "-c", "kill -9 $$").code == 137
+
+
+def test_task_that_is_run_again_is_told(invoke: Invoke) -> None:
+    outcome = invoke("run", "--retries", "1", "--", "sh", "-c", "exit 7")
+
+    assert outcome.code == 7
+    assert outcome.err.count("fairlead: the task was lost or failed, and is run again\n") == 1
+
+
+def test_run_of_a_command_that_does_not_exist_says_so(invoke: Invoke) -> None:
+    outcome = invoke("run", "--", "no-such-program-anywhere")
+
+    assert outcome.code not in (0, 2, 3, 4)
+    assert "no-such-program-anywhere" in outcome.err
+
+
+def test_quiet_run_prints_output_only(invoke: Invoke) -> None:
+    outcome = invoke("run", "-q", "--", "echo", "hi")
+
+    assert (outcome.out, outcome.err) == ("hi\n", "")
+    assert invoke("run", "-q", "--", "false").err == "", "its exit code says it all"
+    assert "no-such-program" in invoke("run", "-q", "--", "no-such-program").err
+
+
+def test_run_of_many_names_each_line_and_adds_the_exit_codes_up(invoke: Invoke) -> None:
+    command = 'echo one; echo two; printf rest; test "${FAIRLEAD_TASK_ID##*-}" != 2'
+
+    outcome = invoke(
+        "run", "-n", "3", "--cpus", "0.5", "--mem", "64MiB", "--name", "w", "--", "sh", "-c", command
+    )
+
+    assert outcome.code == 1
+    wanted = [f"w-{number}| {word}" for number in (1, 2, 3) for word in ("one", "two", "rest")]
+    assert sorted(outcome.out.splitlines()) == sorted(wanted)
+    assert "2 of 3 tasks finished; first: w-2 failed" in outcome.err
+
+
+def test_run_waits_its_turn_when_there_is_more_than_fits(invoke: Invoke) -> None:
+    outcome = invoke("run", "-q", "-n", "8", "--cpus", "2", "--mem", "64MiB", "--", "sleep", "0.05")
+
+    assert outcome.code == 0, outcome.err
+
+
+def test_json_run_prints_the_tasks_and_nothing_else_on_stdout(invoke: Invoke) -> None:
+    outcome = invoke("run", "--json", "-n", "2", "--mem", "64MiB", "--", "sh", "-c", "echo noise; exit 3")
+
+    assert outcome.code == 1
+    tasks = json.loads(outcome.out)
+    assert [task["exit_code"] for task in tasks] == [3, 3]
+    assert [task["state"] for task in tasks] == ["FAILED", "FAILED"]
+    assert outcome.err.count("noise") == 2
+    assert tasks[0].keys() == listing(invoke, "tasks")[0].keys(), (
+        "one set of keys for tasks, wherever they come from"
+    )
+
+
+def test_infeasible_demand_is_refused_naming_agent_and_lack(invoke: Invoke) -> None:
+    outcome = invoke("run", "--cpus", "5", "--", "true")
+
+    assert outcome.code == 4
+    assert not outcome.out
+    agents = {agent["hostname"]: agent["id"] for agent in listing(invoke, "agents")}
+    assert agents["local-2"] in outcome.err
+    assert "cpus=1" in outcome.err
+
+
+def test_constraint_nobody_meets_is_refused(invoke: Invoke) -> None:
+    outcome = invoke("run", "-n", "3", "--constraint", "rack=z", "--", "true")
+
+    assert outcome.code == 4
+    assert "rack=z" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--cpus", "x"], "cpus: expected a number such as 1.5, got 'x'"),
+        (["--cpus", "nan"], "cpus: expected"),
+        (["--cpus", "-1"], "cpus: expected"),
+        (["--mem", "1Q"], "mem: expected bytes such as 512MiB"),
+        (["--cpus", "0", "--mem", "0"], "expected at least one resource above zero"),
+        (["--constraint", "=x"], "constraint: expected"),
+        (["--max-runtime", "soon"], "max_runtime: expected"),
+        (["--env", "X"], "expected NAME=VALUE"),
+        (["-n", "0"], "0 is not in the range"),
+    ],
+)
+def test_bad_demand_is_one_line_and_code_2(invoke: Invoke, arguments: list[str], expected: str) -> None:
+    outcome = invoke("run", *arguments, "--", "true")
+
+    assert outcome.code == 2
+    assert expected in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_constraint_chooses_the_agent(invoke: Invoke) -> None:
+    outcome = invoke("run", "--json", "-n", "3", "--mem", "64MiB", "--constraint", "rack=a", "--", "true")
+
+    agents = {agent["id"]: agent["attributes"]["rack"] for agent in listing(invoke, "agents")}
+    assert {agents[task["agent_id"]] for task in json.loads(outcome.out)} == {"a"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_kills_the_tasks_and_exits_with_130(invoke: Invoke, number: int, started: Start) -> None:
+    process = started("run", "--name", f"victim-{number}", "--", "sh", "-c", "echo begun; exec sleep 60")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+
+    process.send_signal(number)
+    outcome = ended(process)
+
+    assert outcome.code == 130
+    assert "killing 1 task" in outcome.err
+    (task,) = [task for task in listing(invoke, "tasks") if task["name"] == f"victim-{number}"]
+    assert task["state"] == "KILLED"
+
+
+def test_second_interrupt_leaves_at_once(invoke: Invoke, started: Start) -> None:
+    stubborn = "trap '' TERM; echo begun; while :; do sleep 0.1; done"
+    process = started("run", "--grace", "2s", "--name", "stubborn", "--", "sh", "-c", stubborn)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "begun\n"
+
+    process.send_signal(signal.SIGINT)
+    while "killing" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(timeout=30) == 130
+    (task,) = [task for task in listing(invoke, "tasks") if task["name"] == "stubborn"]
+    assert task["state"] == "KILLING", "nobody waited for the end of its grace period"
+
+
+def test_reader_that_leaves_ends_the_run(invoke: Invoke, started: Start) -> None:
+    process = started("run", "--name", "yes-man", "--", "yes")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "y\n"
+
+    process.stdout.close()
+
+    assert process.wait(timeout=30) == 1
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+    (task,) = [task for task in listing(invoke, "tasks") if task["name"] == "yes-man"]
+    assert task["state"] == "KILLED"
+
+
+def test_detached_run_survives_and_ends_with_its_framework(invoke: Invoke, tmp_path: Path) -> None:
+    outcome = invoke("run", "--detach", "--name", "away", "-n", "2", "--mem", "64MiB", "--", "sleep", "60")
+    assert outcome.code == 0, outcome.err
+    framework_id = outcome.out.strip()
+    eventually(lambda: len(listing(invoke, "tasks", "--framework", framework_id, "--state", "RUNNING")) == 2)
+
+    kill = invoke("kill", "--framework", framework_id)
+
+    assert kill.code == 0
+    assert kill.out == f"{framework_id}: ended, 2 tasks killed\n"
+    (log,) = (tmp_path / "fairlead" / "detached").iterdir()
+    assert log.name.startswith(f"{framework_id}@127.0.0.1-")
+    assert str(log) in outcome.err
+    eventually(lambda: "ERROR" in log.read_text(), limit_s=20)
+
+
+def test_detached_run_finishes_on_its_own(invoke: Invoke, tmp_path: Path) -> None:
+    outcome = invoke("run", "--detach", "--json", "--", "echo", "from afar")
+
+    answer = json.loads(outcome.out)
+    log = Path(answer["log"])
+    eventually(lambda: "over: 1 task\n" in log.read_text())
+    assert [path.stat().st_mode & 0o777 for path in (log.parent, log)] == [0o700, 0o600]
+    (task,) = listing(invoke, "tasks", "--framework", answer["framework_id"])
+    assert task["state"] == "FINISHED"
+    assert invoke("logs", task["id"]).out == "from afar\n"
+
+
+def test_detached_run_gives_up_on_a_master_that_stays_away(invoke: Invoke) -> None:
+    with LocalCluster(agents=1, resources="cpus=1,mem=256MiB", isolation="none") as lost:
+        flags = ["--master", lost.address, "--reconnect-timeout", "200ms", "--mem", "64MiB", "--json"]
+        answer = json.loads(invoke("run", "--detach", *flags, "--", "sleep", "60").out)
+        lost.kill_master()
+        log = Path(answer["log"])
+        said = f"framework {answer['framework_id']} ended: no master at {lost.address}"
+        eventually(lambda: said in log.read_text(), limit_s=20)
+        assert "Traceback" not in log.read_text(), "it gives up in words"
+
+
+def test_detached_run_whose_command_was_killed_before_it_began_gives_up(
+    started: Start, tmp_path: Path
+) -> None:
+    process = started("run", "--detach", "--master", "127.0.0.1:1", "--wait", "10m", "--", "true")
+    assert process.stderr is not None
+    assert "trying for 600 s" in process.stderr.readline()
+    (child,) = psutil.Process(process.pid).children()
+    (log,) = (tmp_path / "fairlead" / "detached").iterdir()
+
+    process.kill()
+
+    assert not psutil.wait_procs([child], timeout=10)[1]
+    assert "given up: the command that started this run ended" in log.read_text()
+    assert "Traceback" not in log.read_text()
+
+
+def test_infeasible_detached_run_is_refused_and_leaves_nothing(invoke: Invoke, tmp_path: Path) -> None:
+    outcome = invoke("run", "--detach", "--cpus", "100", "--", "true")
+
+    assert outcome.code == 4
+    assert "no registered agent is large enough" in outcome.err
+    assert not outcome.out
