@@ -11,7 +11,7 @@ import errno
 import os
 from typing import Final
 
-from fairlead_agent.executor import cgroup_tree
+from fairlead_agent.executor import cgroup_shares, cgroup_tree
 from fairlead_agent.executor.cgroup_tree import CgroupPlaces, KernelTree
 from fairlead_agent.executor.isolation import PIDS_MAX, IsolationError, Limits
 from fairlead_agent.executor.processes import cpu_time_ms_of
@@ -83,6 +83,8 @@ class CgroupV1:
             f"{self._homes['memory']}/memory.memsw.limit_in_bytes"
         )
         self._home_descriptors: list[int] = []
+        self._claims: list[int] = []
+        """Hold our shares."""
         self._spares: list[Seat] = []
         self._seat_count = 0
         try:
@@ -96,7 +98,8 @@ class CgroupV1:
 
     def _prepare(self) -> None:
         for directory in self.directories:
-            cgroup_tree.make_path(KernelTree(), directory)
+            self._claims.append(cgroup_shares.claim(KernelTree(), directory))
+            cgroup_shares.remove_unowned(KernelTree(), directory)
         if cgroup_tree.read(f"{self._parts['memory']}/memory.use_hierarchy").strip() == "0":
             cgroup_tree.write(f"{self._parts['memory']}/memory.use_hierarchy", "1")
         for home in self._homes.values():
@@ -157,9 +160,9 @@ class CgroupV1:
 
     def close(self) -> bool:
         """Remove our share of the hierarchies, and the group above it if nobody else uses it."""
-        for descriptor in self._home_descriptors:
+        for descriptor in (*self._home_descriptors, *self._claims):
             os.close(descriptor)
-        self._home_descriptors = []
+        self._home_descriptors, self._claims = [], []
         for seat in self._spares:
             seat.close()
         is_clean = cgroup_tree.sweep(self.directories)

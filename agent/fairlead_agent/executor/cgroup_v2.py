@@ -5,7 +5,7 @@ import errno
 import os
 from typing import Final
 
-from fairlead_agent.executor import cgroup_tree
+from fairlead_agent.executor import cgroup_shares, cgroup_tree
 from fairlead_agent.executor.cgroup_tree import CgroupPlaces, KernelTree, Tree
 from fairlead_agent.executor.isolation import PIDS_MAX, IsolationError, Limits
 from fairlead_agent.executor.protocol import Measurement
@@ -51,6 +51,8 @@ class CgroupV2:
         self._controllers = [controller for controller in ("cpu", "memory", "pids") if controller in offered]
         self.limits_pids = "pids" in self._controllers
         self.directories = [f"{top}/{name}"]
+        self._claims: list[int] = []
+        """Hold our share."""
         movable = [os.getpid(), agent_pid] if agent_pid else [os.getpid()]
         if top == places.roots[""]:
             # A container's whole view: whatever else runs in it came with us.
@@ -58,12 +60,14 @@ class CgroupV2:
         try:
             self._hand_down_from(top, [] if parent else movable)
         except OSError as error:
+            self._let_go()
             raise IsolationError(f"cgroup v2: {error.filename or top}: {error.strerror}") from error
 
     def _hand_down_from(self, top: str, movable: list[int]) -> None:
         """Make the controllers usable in the tasks' groups, moving processes out of the way where that is needed."""
         directory = self.directories[0]
-        cgroup_tree.make_path(self.tree, directory)
+        self._claims.append(cgroup_shares.claim(self.tree, directory))
+        cgroup_shares.remove_unowned(self.tree, directory)
         try:
             self._enable_below(top)
         except OSError as error:
@@ -101,9 +105,15 @@ class CgroupV2:
 
     def close(self) -> bool:
         """Remove our share of the parent, and the group above it if nobody else uses it."""
+        self._let_go()
         removed = cgroup_tree.try_remove(self.tree, self.directories[0])
         cgroup_tree.try_remove(self.tree, os.path.dirname(self.directories[0]))
         return removed
+
+    def _let_go(self) -> None:
+        for descriptor in self._claims:
+            os.close(descriptor)
+        self._claims = []
 
 
 def share(places: CgroupPlaces, *, parent: str, name: str) -> str:

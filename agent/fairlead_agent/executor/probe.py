@@ -1,10 +1,9 @@
 """Chooses the isolation: the best that works here, or the one that was asked for."""
 
-import os
-import zlib
 from typing import Final
 
 from fairlead_agent.executor import cgroup_v1, cgroup_v2
+from fairlead_agent.executor.cgroup_shares import share_name
 from fairlead_agent.executor.cgroup_tree import CgroupPlaces, read_places
 from fairlead_agent.executor.cgroup_v1 import CgroupV1
 from fairlead_agent.executor.cgroup_v2 import CgroupV2
@@ -53,11 +52,6 @@ def group_directories(*, parent: str, work_dir: str) -> list[str]:
     places, name = _places(), share_name(work_dir)
     unified = cgroup_v2.share(places, parent=parent, name=name)
     return [*([unified] if unified else []), *cgroup_v1.shares(places, parent=parent, name=name).values()]
-
-
-def share_name(work_dir: str) -> str:
-    """Give the name of the groups of the agent with that work directory, below the parent."""
-    return f"fairlead/{zlib.crc32(os.fsencode(work_dir)):08x}"
 
 
 def _places() -> CgroupPlaces:

@@ -1,13 +1,14 @@
 """Where the groups are on different hosts, and version 2 against a tree that looks like the kernel's."""
 
 import errno
+import fcntl
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from fairlead_agent.executor import cgroup_tree, probe
+from fairlead_agent.executor import cgroup_shares, cgroup_tree, probe
 from fairlead_agent.executor.cgroup_tree import CgroupPlaces, read_places
 from fairlead_agent.executor.cgroup_v1 import CgroupV1
 from fairlead_agent.executor.cgroup_v2 import CgroupV2
@@ -350,3 +351,67 @@ def test_isolation_that_was_asked_for_is_not_replaced_by_another(monkeypatch: py
 
     with pytest.raises(IsolationError, match="cgroup v2: not mounted"):
         probe.choose("cgroup v2", parent="", work_dir="/w", agent_pid=0)
+
+
+def a_share(tree: FakeTree, path: Path) -> Path:
+    """Groups for two tasks."""
+    for group in ("s1", "s2"):
+        cgroup_tree.make_path(tree, str(path / group))
+    return path
+
+
+def test_executor_removes_shares_that_nobody_holds_and_nothing_runs_in(tmp_path: Path) -> None:
+    tree = FakeTree()
+    beside = tmp_path / "cgroup/system.slice/fairlead.service/fairlead"
+    places = a_host(tmp_path, tree)
+    a_share(tree, beside / "agent-00000001")
+    held, running = a_share(tree, beside / "agent-00000002"), a_share(tree, beside / "agent-00000003")
+    others = a_share(tree, beside / "0badcafe")
+    (running / "s2/cgroup.procs").write_text("4711\n")
+    holder = cgroup_shares.claim(tree, str(held))
+
+    isolation = CgroupV2(places, parent="", name="fairlead/agent-00000004", tree=tree)
+
+    assert sorted(path.name for path in beside.iterdir() if path.is_dir()) == sorted(
+        [held.name, running.name, others.name, "agent-00000004"]
+    )
+    assert all((share / group).is_dir() for share in (held, running, others) for group in ("s1", "s2"))
+    os.close(holder)
+    isolation.close()
+
+
+def test_share_is_held_until_its_executor_gives_it_back(tmp_path: Path) -> None:
+    tree = FakeTree()
+    isolation = CgroupV2(a_host(tmp_path, tree), parent="", name="fairlead/agent-00000001", tree=tree)
+    other = f"{tmp_path}/cgroup/system.slice/fairlead.service/fairlead/agent-00000002"
+    cgroup_tree.make_path(tree, other)
+
+    cgroup_shares.remove_unowned(tree, other)
+    was_there = Path(isolation.directories[0]).is_dir()
+    isolation.create("t1", "/sandbox")
+    isolation.close()
+    cgroup_shares.remove_unowned(tree, other)
+
+    assert was_there
+    assert not Path(isolation.directories[0]).is_dir()
+
+
+def test_share_that_is_removed_while_it_is_claimed_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = FakeTree()
+    share = f"{tmp_path}/agent-00000001"
+    removals = [share]
+    lock = fcntl.flock
+
+    def remove_then_lock(descriptor: int, operation: int) -> None:
+        if removals:
+            tree.remove(removals.pop())
+        lock(descriptor, operation)
+
+    monkeypatch.setattr("fcntl.flock", remove_then_lock)
+
+    descriptor = cgroup_shares.claim(tree, share)
+
+    assert os.path.samestat(os.fstat(descriptor), Path(share).stat())
+    os.close(descriptor)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_agent.executor.probe import share_name
+from fairlead_agent.executor.cgroup_shares import share_name
 from fairlead_agent.executor.processes import all_pids, is_running
 from fairlead_agent.executor.protocol import Started
 from tests.agent.executor.conftest import Connect, key_of, until_gone

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_agent.executor.cgroup_shares import share_name
 from fairlead_agent.executor.client import ExecutorClient, ExecutorFailed, ExecutorOptions
 from fairlead_agent.executor.journal import Recorded
 from fairlead_agent.executor.marks import sandbox_of
-from fairlead_agent.executor.probe import share_name
 from fairlead_agent.executor.processes import all_pids, is_running, kill_exactly, stat_of
 from fairlead_agent.executor.protocol import Exited
 from fairlead_agent.executor.recovery import boot_id, end_leftovers
@@ -411,3 +411,26 @@ async def test_shutdown_kills_tasks_and_their_daemons(connect: Connect, isolatio
     assert (await agent.exited(key)).signal == signal.SIGKILL
     await agent.lost()
     assert not is_running(daemon)
+
+
+async def test_groups_of_a_killed_executor_are_removed_by_the_next_one_beside_it(
+    connect: Connect, cgroup_v1: str, tmp_path: Path
+) -> None:
+    first = await connect(cgroup_v1)
+    await first.exited(first.start("t1", "true"))
+    name = share_name(str(first.work_dir))
+    left = [group for group in groups_now() if f"{name}/" in group]
+    os.kill(first.pid, signal.SIGKILL)
+    await first.lost()
+
+    second = await connect(cgroup_v1, work_dir=tmp_path / "another")
+
+    assert left
+    assert not [group for group in groups_now() if group.endswith(name) or f"{name}/" in group]
+    key = second.start("t2", "true")
+    assert (await second.exited(key)).exit_code == 0
+
+
+def groups_now() -> list[str]:
+    """Every group of this host."""
+    return [path for path, _, _ in os.walk("/sys/fs/cgroup")]
