@@ -122,7 +122,6 @@ def a_machine(agents: int, tasks_each: int) -> Machine:
         running = [
             RunningTask(
                 framework_id=frameworks[i % 10].framework_id,
-                role="",
                 spec=a_spec(f"t{n}-{i}"),
                 state=TaskState.RUNNING,
                 sequence=2,
@@ -159,7 +158,7 @@ async def agent(options: argparse.Namespace) -> None:
     state = AgentState()
     for n in range(50):
         key = FrameworkId("f1"), TaskId(f"t{n}")
-        task = LiveTask(key=key, role="", spec=a_spec(key[1]), launched_ms=0)
+        task = LiveTask(key=key, spec=a_spec(key[1]), launched_ms=0)
         state.live[key] = task
     with mosquitto() as port:
         telemetry = AgentTelemetry(

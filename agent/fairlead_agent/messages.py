@@ -85,10 +85,6 @@ def _read_message(
             yield _read_refused(message.refused, epoch, unknowns)
         case "ping":
             yield events.Pinged(epoch=epoch)
-        case "shutdown":
-            yield events.ShutdownRequested(
-                epoch=epoch, reason=message.shutdown.reason[:STATUS_MESSAGE_LENGTH_MAX]
-            )
         case _:
             raise AssertionError(f"message: expected one of the schema, got {kind}")
 
@@ -124,9 +120,8 @@ def _read_launch(
     for task in launch.tasks:
         framework_id, task_id = _read_key("launch", task.framework_id, task.task.task_id)
         try:
-            role = fields.read_role("launch.role", task.role)
             spec = convert.read_task("launch.task", task.task, kinds)
-            orders.append(events.LaunchOrder(framework_id, role, spec))
+            orders.append(events.LaunchOrder(framework_id, spec))
         except InvalidFieldError as error:
             unreadable.append(
                 events.LaunchUnreadable(
@@ -185,7 +180,6 @@ def _write_registration(
     return agent_pb2.Register(
         agent_id=action.agent_id,
         incarnation=action.incarnation,
-        boot_id=action.boot_id,
         hostname=action.hostname,
         total=convert.write_resources(action.total, kinds),
         attributes=action.attributes,

@@ -36,7 +36,7 @@ def encode(record: Record, kinds: ResourceKinds) -> list[Any]:
             return [
                 "launched",
                 record.framework_id,
-                record.role,
+                "",  # Versions before this one read a role here.
                 record.launched_ms,
                 spec.task_id,
                 kinds.as_dict(spec.resources),
@@ -107,7 +107,7 @@ def decode(array: object, kinds: ResourceKinds) -> Record:
 def _decode_launched(items: list[Any], kinds: ResourceKinds) -> TaskLaunched:
     (
         framework_id,
-        role,
+        _role,
         launched_ms,
         task_id,
         amounts,
@@ -121,7 +121,6 @@ def _decode_launched(items: list[Any], kinds: ResourceKinds) -> TaskLaunched:
     ) = items
     return TaskLaunched(
         framework_id=FrameworkId(framework_id),
-        role=role,
         launched_ms=launched_ms,
         started_ms=int(later[0]) if later else 0,  # The first agents did not write it.
         spec=TaskSpec(

@@ -104,7 +104,6 @@ class _Agent:
         """Register, then answer until the stream ends."""
         register = agent_pb2.Register(
             incarnation=1,
-            boot_id="bench",
             hostname=f"bench-{self._number}",
             total=types_pb2.Resources(cpus_milli=1000 * self._cpus, mem_bytes=self._cpus << 30),
             attributes={"rack": f"r{self._number % 10}"},

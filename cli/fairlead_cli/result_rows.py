@@ -28,5 +28,6 @@ def result_row(ended: TaskResult, framework: Framework) -> Row:
         "reason": ended.reason.value,
         "message": ended.message,
         "command": list(ended.task.command),
+        "labels": dict(sorted(ended.task.labels.items())),
         "usage": None if ended.usage is None else usage(ended.usage),
     }

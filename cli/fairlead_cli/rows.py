@@ -37,6 +37,7 @@ def task(info: operator_pb2.TaskInfo) -> Row:
         "reason": info.reason,
         "message": info.message,
         "command": list(info.command),
+        "labels": {name: info.labels[name] for name in sorted(info.labels)},
         "usage": usage(info.usage) if info.HasField("usage") else None,
     }
 

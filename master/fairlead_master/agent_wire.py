@@ -44,7 +44,6 @@ def read_register(
         if register.agent_id
         else None,
         incarnation=fields.read_count("register.incarnation", register.incarnation),
-        boot_id=fields.read_name("register.boot_id", register.boot_id),
         hostname=fields.read_name("register.hostname", register.hostname),
         total=convert.read_resources("register.total", register.total, kinds),
         attributes=fields.read_attributes("register.attributes", register.attributes),
@@ -163,7 +162,6 @@ def _fill_message(
             for task in action.tasks:
                 launch = launches.add()
                 launch.framework_id = action.framework_id
-                launch.role = action.role
                 convert.fill_task(launch.task, task, kinds)
         case actions.AcknowledgeStatuses():
             items = message.acknowledge.items

@@ -159,6 +159,7 @@ def task_info(master: Master, task: Task) -> pb.TaskInfo:
         reason=task.reason.value,
         message=task.message,
         command=task.command,
+        labels=task.labels,
     )
     if task.usage is not None:
         info.usage.CopyFrom(write_usage(task.usage))

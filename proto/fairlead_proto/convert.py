@@ -22,7 +22,6 @@ from fairlead_proto.fields import (
     read_id,
     read_name,
     read_path,
-    read_role,
     read_time,
     refusal,
 )
@@ -337,7 +336,6 @@ def read_running_task(
         state = TaskState.RUNNING
     return RunningTask(
         framework_id=FrameworkId(read_id(f"{field}.framework_id", message.framework_id)),
-        role=read_role(f"{field}.role", message.role),
         spec=read_task(f"{field}.task", message.task, kinds),
         state=state,
         sequence=read_count(f"{field}.sequence", message.sequence),
@@ -349,7 +347,6 @@ def write_running_task(task: RunningTask, kinds: ResourceKinds) -> agent_pb2.Run
     """The message of a running task."""
     return agent_pb2.RunningTask(
         framework_id=task.framework_id,
-        role=task.role,
         task=write_task(task.spec, kinds),
         state=write_state(task.state),
         sequence=task.sequence,

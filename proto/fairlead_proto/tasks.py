@@ -137,7 +137,6 @@ class RunningTask:
     """A task an agent still runs, as it says so when it registers."""
 
     framework_id: FrameworkId
-    role: str
     spec: TaskSpec
     state: TaskState
     sequence: int

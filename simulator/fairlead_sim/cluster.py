@@ -287,8 +287,7 @@ def order_of(epoch: int, settings: CoreSettings, action: actions.ToAgent) -> to_
         case actions.AcknowledgeStatuses():
             return to_agent.StatusesAcknowledged(epoch=epoch, items=action.items)
         case actions.LaunchTasks():
-            framework_id, role = action.framework_id, action.role
-            orders = [to_agent.LaunchOrder(framework_id, role, spec) for spec in action.tasks]
+            orders = [to_agent.LaunchOrder(action.framework_id, spec) for spec in action.tasks]
             return to_agent.LaunchRequested(epoch=epoch, orders=tuple(orders))
         case actions.ConfirmAgent():
             return to_agent.Registered(

@@ -357,7 +357,6 @@ def registration(session: int, action: actions.SendRegistration, now_ms: int) ->
         hostname=action.hostname,
         total=action.total,
         attributes=action.attributes,
-        boot_id=action.boot_id,
         tasks=action.tasks,
         unacknowledged=action.unacknowledged,
         last_epoch=action.last_epoch,

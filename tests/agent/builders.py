@@ -44,7 +44,7 @@ def a_spec(task: str = "t1", **fields: Any) -> TaskSpec:
 
 
 def an_order(task: str = "t1", framework: str = "f1", **fields: Any) -> LaunchOrder:
-    return LaunchOrder(FrameworkId(framework), "default", a_spec(task, **fields))
+    return LaunchOrder(FrameworkId(framework), a_spec(task, **fields))
 
 
 def a_launch(*orders: LaunchOrder | str, epoch: int = 1) -> LaunchRequested:

@@ -131,9 +131,7 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
 
     def launch(self, *specs: TaskSpec, framework: str = "f1") -> None:
         tasks = [
-            agent_pb2.LaunchTask(
-                framework_id=framework, role="default", task=convert.write_task(spec, _KINDS)
-            )
+            agent_pb2.LaunchTask(framework_id=framework, task=convert.write_task(spec, _KINDS))
             for spec in specs
         ]
         self.say(launch=agent_pb2.Launch(tasks=tasks))

@@ -31,13 +31,11 @@ RECORDS: list[Record] = [
     IdentityTaken(agent_id=AGENT, boot_id="b", incarnation=3, epoch=7),
     TaskLaunched(
         framework_id=FrameworkId("f1"),
-        role="eng/ml",
         spec=a_spec(command=("sh", "-c", "echo 'é\n\0'"), labels={"a": "b"}, max_runtime_ms=5, name="ü"),
         launched_ms=START_MS,
     ),
     TaskLaunched(
         framework_id=FrameworkId("f1"),
-        role="r",
         spec=a_spec("t2"),
         launched_ms=START_MS,
         started_ms=START_MS + 9,
@@ -183,6 +181,15 @@ def test_record_of_a_newer_version_is_refused_by_its_offset(tmp_path: Path) -> N
         Checkpoint.open(path, KINDS)
 
 
+def test_role_that_earlier_versions_wrote_is_passed_over_and_its_place_kept() -> None:
+    launched = next(record for record in RECORDS if isinstance(record, TaskLaunched))
+    array = encode(launched, KINDS)
+    older = [*array[:2], "eng/ml", *array[3:]]
+
+    assert array[2] == ""
+    assert decode(older, KINDS) == launched
+
+
 def test_records_of_one_turn_survive_together_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     journal, _ = Checkpoint.open(path, KINDS)
@@ -276,7 +283,7 @@ def test_amounts_survive_a_change_of_the_kinds_of_resources(tmp_path: Path) -> N
     kinds = ResourceKinds(("licenses", "tapes"))
     journal, _ = Checkpoint.open(path, kinds)
     spec = a_spec(resources=(1000, 5, 0, 0, 2000, 3000))
-    journal.append([TaskLaunched(framework_id=FrameworkId("f1"), role="r", spec=spec, launched_ms=1)])
+    journal.append([TaskLaunched(framework_id=FrameworkId("f1"), spec=spec, launched_ms=1)])
     journal.close()
 
     journal, (record,) = Checkpoint.open(path, ResourceKinds(("tapes",)))

@@ -44,7 +44,7 @@ ORDERS = agent_pb2.MasterMessages(
     messages=[
         agent_pb2.MasterMessage(registered=agent_pb2.Registered(agent_id="a1", heartbeat_interval_ms=5_000)),
         agent_pb2.MasterMessage(
-            launch=agent_pb2.Launch(tasks=[agent_pb2.LaunchTask(framework_id="f1", role="r", task=TASK)])
+            launch=agent_pb2.Launch(tasks=[agent_pb2.LaunchTask(framework_id="f1", task=TASK)])
         ),
         agent_pb2.MasterMessage(
             acknowledge=agent_pb2.AcknowledgeStatuses(
@@ -71,10 +71,7 @@ def read(*messages: agent_pb2.MasterMessage, epoch: int = 3) -> list[events.Even
 
 
 def a_launch_message(*specs: TaskSpec, kinds: ResourceKinds = KINDS) -> agent_pb2.MasterMessage:
-    tasks = [
-        agent_pb2.LaunchTask(framework_id="f1", role="default", task=convert.write_task(spec, kinds))
-        for spec in specs
-    ]
+    tasks = [agent_pb2.LaunchTask(framework_id="f1", task=convert.write_task(spec, kinds)) for spec in specs]
     return agent_pb2.MasterMessage(launch=agent_pb2.Launch(tasks=tasks))
 
 
@@ -92,16 +89,13 @@ def a_registration_of(*specs: TaskSpec) -> actions.SendRegistration:
     return actions.SendRegistration(
         agent_id=AGENT,
         incarnation=1,
-        boot_id="b",
         hostname="h",
         total=(1000, 0, 0, 0),
         attributes={},
         isolation="none",
         last_epoch=0,
         tasks=tuple(
-            RunningTask(
-                framework_id=FrameworkId("f1"), role="r", spec=spec, state=TaskState.RUNNING, sequence=1
-            )
+            RunningTask(framework_id=FrameworkId("f1"), spec=spec, state=TaskState.RUNNING, sequence=1)
             for spec in specs
         ),
         unacknowledged=(),
@@ -254,14 +248,6 @@ def test_what_a_master_says_of_itself_is_read_as_far_as_it_is_known() -> None:
 
     assert isinstance(event, events.Registered)
     assert event.master == Peer("9.9", frozenset([Capability.SKIPS_UNKNOWN]))
-
-
-def test_shutdown_is_read() -> None:
-    shutdown = agent_pb2.Shutdown(reason="removed")
-
-    assert read(agent_pb2.MasterMessage(shutdown=shutdown)) == [
-        events.ShutdownRequested(epoch=3, reason="removed")
-    ]
 
 
 def test_many_statuses_are_cut_into_messages() -> None:

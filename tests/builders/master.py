@@ -8,7 +8,7 @@ from fairlead_master.core import events, invariants
 from fairlead_master.core.actions import Action, LaunchTasks, OfferTerms, SendOffers, WelcomeFramework
 from fairlead_master.core.machine import Machine, Remembered, is_in_parts
 from fairlead_master.core.settings import CoreSettings
-from fairlead_proto.ids import DEFAULT_ROLE, AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import Constraint, DemandClass, RunningTask, TaskSpec, TaskStatus
@@ -82,7 +82,6 @@ def a_running(
     """A task as an agent names it when it registers."""
     return RunningTask(
         framework_id=FrameworkId(framework_id),
-        role=DEFAULT_ROLE,
         spec=a_spec(task_id, unit=unit),
         state=state,
         sequence=sequence,

@@ -27,11 +27,11 @@ STATUS = types_pb2.TaskStatus(
     state=types_pb2.TASK_STATE_FINISHED, reason=types_pb2.REASON_EXITED, exit_code=0, timestamp_ms=5, usage=USAGE,
 )  # fmt: skip
 RUNNING = agent_pb2.RunningTask(
-    framework_id="f1-1", role="default", task=SPEC, state=types_pb2.TASK_STATE_RUNNING, sequence=1, ran_ms=9
+    framework_id="f1-1", task=SPEC, state=types_pb2.TASK_STATE_RUNNING, sequence=1, ran_ms=9
 )
 REGISTER = agent_pb2.AgentMessage(
     register=agent_pb2.Register(
-        agent_id="a1-1", incarnation=2, boot_id="b", hostname="h", total=AMOUNT, attributes={"rack": "a"},
+        agent_id="a1-1", incarnation=2, hostname="h", total=AMOUNT, attributes={"rack": "a"},
         tasks=[RUNNING], unacknowledged=[STATUS], last_epoch=1, agent_time_ms=1_000_000, isolation="none", version="1",
     )
 )  # fmt: skip

@@ -96,6 +96,16 @@ def test_a_recording_played_back_orders_the_same_actions(tmp_path: Path) -> None
     assert sum(map(len, ordered)) > 8, "or it was a recording of nothing"
 
 
+def test_a_recording_with_fields_that_are_gone_is_played_without_them(tmp_path: Path) -> None:
+    ordered = a_recording(tmp_path / "flight")
+    lines = (tmp_path / "flight").read_text().splitlines()
+    older = [line.replace('"$": "AgentConnected"', '"$": "AgentConnected", "boot_id": "b"') for line in lines]
+    assert older != lines
+    (tmp_path / "flight").write_text("".join(f"{line}\n" for line in older))
+
+    assert [orders for _, _, orders in play(tmp_path / "flight")] == ordered
+
+
 def test_a_line_cut_off_by_a_crash_ends_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "flight"
     a_recording(path)

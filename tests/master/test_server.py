@@ -381,7 +381,7 @@ async def test_a_restarted_master_knows_its_frameworks_and_adopts_running_tasks(
         agent, framework = RawAgent(second.port), RawFramework(second.port)
         task = types_pb2.TaskSpec(task_id="t1", resources=resources(), command=["true"])
         running = agent_pb2.RunningTask(
-            framework_id=welcome.framework_id, role="test", task=task, state="TASK_STATE_RUNNING", sequence=1
+            framework_id=welcome.framework_id, task=task, state="TASK_STATE_RUNNING", sequence=1
         )
         again = await agent.register(agent_id=registered.agent_id, incarnation=2, tasks=[running])
         resumed = await framework.hello(framework_id=welcome.framework_id, last_epoch=welcome.epoch)

@@ -12,7 +12,7 @@ from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import READ_BYTES_MAX, RECORDS_PER_EVENT_MAX, Reading, host_of
 from fairlead_proto.codes import Rejection
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
@@ -61,9 +61,7 @@ def a_launch(task_id: str, environment_bytes: int = 0) -> actions.LaunchTasks:
         command=("true",),
         environment={"X": "x" * environment_bytes},
     )
-    return actions.LaunchTasks(
-        session=SESSION, framework_id=FrameworkId("f1"), role=Role("default"), tasks=(spec,)
-    )
+    return actions.LaunchTasks(session=SESSION, framework_id=FrameworkId("f1"), tasks=(spec,))
 
 
 def to_framework(*orders: actions.ToFramework) -> list[framework_pb2.FrameworkEvents]:

@@ -83,23 +83,31 @@ def _short(type_name: str) -> str:
 
 
 def _sort_key(name: str) -> tuple[str, int, str]:
-    owner, _, last = name.rpartition(".")
+    owner, last = _owner(name), name.rpartition(".")[2]
     return (owner, int(last), "") if last.isdigit() else (owner, -1, last)
 
 
 def breaking_changes(promised: Record, present: Record) -> list[str]:
     """What was promised and is not so any more: a sentence for each, none if every old peer is understood as before.
 
-    A field or a value may go if its number stays reserved, so that nothing else ever gets it.
+    A field or a value may go if its number stays reserved, so that nothing else ever gets it. A whole message goes with the
+    last field that held it, and an enum likewise.
     """
     found = []
+    owners = {_owner(name) for name in present}
     for name, meaning in promised.items():
+        if _owner(name) not in owners and not meaning.startswith("rpc "):
+            continue
         got = present.get(name, "nothing")
         may_go = name.rpartition(".")[2].isdigit() and meaning != _RESERVED
         if got != meaning and not (may_go and got == _RESERVED):
             expected = f"{meaning!r} or its number reserved" if may_go else repr(meaning)
             found.append(f"{name}: expected {expected}, got {got!r}")
     return found
+
+
+def _owner(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def read_record(text: str) -> Record:

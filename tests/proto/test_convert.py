@@ -86,7 +86,6 @@ def test_a_running_task_survives_the_wire(
 ) -> None:
     running = RunningTask(
         framework_id=FrameworkId("f1-1"),
-        role="eng/ml",
         spec=spec,
         state=state,
         sequence=sequence,

@@ -107,6 +107,29 @@ def test_a_field_may_go_if_its_number_stays_reserved() -> None:
     assert breaking_changes(after, before) == ["Register.4: expected 'reserved', got 'hostname string'"]
 
 
+def test_a_message_goes_with_the_last_field_that_held_it() -> None:
+    before = record_of(files_of_schema())
+
+    def change(agent: FileDescriptorProto, _: FileDescriptorProto) -> None:
+        remove(agent, "AgentMessage", 5, is_reserved=True)
+        (index,) = (at for at, found in enumerate(agent.message_type) if found.name == "Goodbye")
+        del agent.message_type[index]
+
+    after = a_changed_schema(change)
+
+    assert "Goodbye.1" in before
+    assert "Goodbye.1" not in after
+    assert breaking_changes(before, after) == []
+
+
+def test_a_service_does_not_go() -> None:
+    before = record_of(files_of_schema())
+
+    after = {name: meaning for name, meaning in before.items() if not name.startswith("AgentService.")}
+
+    assert [line.partition(":")[0] for line in breaking_changes(before, after)] == ["AgentService.Session"]
+
+
 def test_what_is_added_breaks_nothing() -> None:
     before = record_of(files_of_schema())
 

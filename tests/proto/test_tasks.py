@@ -34,8 +34,6 @@ def test_a_constraint_holds_for_the_agents_it_names(constraint: Constraint, hold
 
 def test_a_task_is_named_by_its_framework_and_its_id() -> None:
     spec = TaskSpec(task_id=TaskId("t"), resources=(1, 0, 0, 0), command=("true",))
-    running = RunningTask(
-        framework_id=FrameworkId("f"), role="r", spec=spec, state=TaskState.RUNNING, sequence=1
-    )
+    running = RunningTask(framework_id=FrameworkId("f"), spec=spec, state=TaskState.RUNNING, sequence=1)
 
     assert running.key == ("f", "t")

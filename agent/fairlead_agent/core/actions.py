@@ -76,7 +76,6 @@ class SendRegistration:
 
     agent_id: AgentId
     incarnation: int
-    boot_id: str
     hostname: str
     total: Vector
     attributes: Mapping[str, str]

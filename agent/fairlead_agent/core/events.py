@@ -59,7 +59,6 @@ class LaunchOrder:
     """One task to start, environment included."""
 
     framework_id: FrameworkId
-    role: str
     spec: TaskSpec
 
     @property
@@ -117,14 +116,6 @@ class Pinged:
     """The master wants a sign of life."""
 
     epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShutdownRequested:
-    """The master wants this agent's tasks ended and the agent gone."""
-
-    epoch: int
-    reason: str
 
 
 # From the executor.
@@ -210,15 +201,7 @@ class LeaveRequested:
     reason: str
 
 
-MasterOrder = (
-    Registered
-    | LaunchRequested
-    | LaunchUnreadable
-    | KillRequested
-    | StatusesAcknowledged
-    | Pinged
-    | ShutdownRequested
-)
+MasterOrder = Registered | LaunchRequested | LaunchUnreadable | KillRequested | StatusesAcknowledged | Pinged
 ExecutorEvent = (
     ExecutorConnected | ExecutorLost | ProcessStarted | ProcessStartFailed | ProcessExited | UsageMeasured
 )

@@ -25,7 +25,6 @@ from fairlead_agent.core.events import (
     SandboxesFound,
     SessionClosed,
     SessionOpened,
-    ShutdownRequested,
     StatusesAcknowledged,
     Tick,
     UsageMeasured,
@@ -151,12 +150,8 @@ def _take_order(step: Step, event: Any) -> None:
         _OBEYERS[type(event)](step, event)
 
 
-def _shut_down(step: Step, event: ShutdownRequested) -> None:
-    begin_leave(step, is_stopping_tasks=True, is_refused=True, reason=event.reason)
-
-
 def _leave(step: Step, event: LeaveRequested) -> None:
-    begin_leave(step, is_stopping_tasks=event.is_stopping_tasks, is_refused=False, reason=event.reason)
+    begin_leave(step, is_stopping_tasks=event.is_stopping_tasks, reason=event.reason)
 
 
 def _start(step: Step, event: AgentStarted) -> None:
@@ -210,7 +205,6 @@ _OBEYERS: Final[Mapping[type, _Take]] = {
     KillRequested: kill,
     StatusesAcknowledged: acknowledge,
     Pinged: answer_ping,
-    ShutdownRequested: _shut_down,
 }
 """Orders of a master, which are taken from one of the newest epoch only."""
 

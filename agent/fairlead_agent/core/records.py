@@ -28,7 +28,6 @@ class TaskLaunched:
     """The agent has taken this task and is about to start it."""
 
     framework_id: FrameworkId
-    role: str
     spec: TaskSpec
     """Its environment is empty."""
     launched_ms: int

@@ -37,7 +37,6 @@ def restore(records: Iterable[Record], settings: AgentSettings) -> AgentState:
             case TaskLaunched():
                 task = LiveTask(
                     key=(record.framework_id, record.spec.task_id),
-                    role=record.role,
                     spec=record.spec,
                     launched_ms=record.launched_ms,
                     started_ms=record.started_ms,
@@ -107,7 +106,6 @@ def snapshot(state: AgentState) -> list[Record]:
         records.append(
             TaskLaunched(
                 framework_id=task.framework_id,
-                role=task.role,
                 spec=task.spec,
                 launched_ms=task.launched_ms,
                 started_ms=task.started_ms,

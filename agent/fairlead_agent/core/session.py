@@ -47,7 +47,6 @@ def open_session(step: Step, _event: SessionOpened) -> None:
         SendRegistration(
             agent_id=state.agent_id,
             incarnation=state.incarnation,
-            boot_id=state.boot_id,
             hostname=settings.hostname,
             total=settings.total,
             attributes=settings.attributes,
@@ -56,7 +55,6 @@ def open_session(step: Step, _event: SessionOpened) -> None:
             tasks=tuple(
                 RunningTask(
                     framework_id=task.framework_id,
-                    role=task.role,
                     spec=task.spec,
                     state=task.state,
                     sequence=task.sequence,
@@ -188,13 +186,13 @@ def _used(state: AgentState, zero: Vector) -> Vector:
     return tuple(used)
 
 
-def begin_leave(step: Step, *, is_stopping_tasks: bool, is_refused: bool, reason: str) -> None:
+def begin_leave(step: Step, *, is_stopping_tasks: bool, reason: str) -> None:
     """Leave at once with the tasks running on, or begin to stop them. Asked a second time, do not wait for them."""
     state = step.state
     if state.leave is not None:
         finish_leave(step)
         return
-    state.leave = Leave(is_refused=is_refused, is_stopping_tasks=is_stopping_tasks, reason=reason)
+    state.leave = Leave(is_stopping_tasks=is_stopping_tasks, reason=reason)
     if not is_stopping_tasks:
         finish_leave(step)
         return
@@ -219,4 +217,4 @@ def finish_leave(step: Step) -> None:
         step.do_last(SendGoodbye(reason=leave.reason))
     if leave.is_stopping_tasks:
         step.do_last(StopExecutor())
-    step.do_last(LeaveCluster(is_refused=leave.is_refused, message=leave.reason))
+    step.do_last(LeaveCluster(is_refused=False, message=leave.reason))

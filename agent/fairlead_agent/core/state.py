@@ -44,7 +44,6 @@ class LiveTask:
 
     key: TaskKey
     """Its name in the whole cluster."""
-    role: str
     spec: TaskSpec
     """Without its environment."""
     launched_ms: int
@@ -84,7 +83,6 @@ class Sandbox:
 class Leave:
     """The agent is on its way out."""
 
-    is_refused: bool
     """A master wants it so."""
     is_stopping_tasks: bool
     reason: str

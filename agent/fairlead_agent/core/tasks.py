@@ -83,9 +83,9 @@ def repeat_known(step: Step, key: TaskKey) -> bool:
 def _take(step: Step, key: TaskKey, order: LaunchOrder) -> None:
     state, now_ms, spec = step.state, step.now_ms, order.spec
     kept = replace(spec, environment={}) if spec.environment else spec
-    task = LiveTask(key=key, role=order.role, spec=kept, launched_ms=now_ms)
+    task = LiveTask(key=key, spec=kept, launched_ms=now_ms)
     state.live[key] = task
-    step.write(TaskLaunched(framework_id=order.framework_id, role=order.role, spec=kept, launched_ms=now_ms))
+    step.write(TaskLaunched(framework_id=order.framework_id, spec=kept, launched_ms=now_ms))
     state.deadlines.set(Due.SLOW_START, now_ms + limits.SLOW_START_MS, key)
     if state.is_executor_connected:
         order_process(step, task, spec)

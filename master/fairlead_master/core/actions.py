@@ -154,7 +154,6 @@ class LaunchTasks:
 
     session: int
     framework_id: FrameworkId
-    role: Role
     tasks: tuple[TaskSpec, ...]
 
 

@@ -158,7 +158,6 @@ def _known_or_new(master: Master, event: AgentConnected) -> Agent:
 def _open_session(master: Master, agent: Agent, event: AgentConnected, now_ms: int) -> None:
     agent.session = event.session
     agent.incarnation = event.incarnation
-    agent.boot_id = event.boot_id
     agent.hostname = event.hostname
     agent.attributes = {**event.attributes, "hostname": event.hostname, "agent_id": agent.agent_id}
     agent.total = event.total

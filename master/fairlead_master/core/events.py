@@ -148,7 +148,6 @@ class AgentConnected:
     hostname: str
     total: Vector
     attributes: Mapping[str, str]
-    boot_id: str = ""
     tasks: tuple[RunningTask, ...] = ()
     unacknowledged: tuple[TaskStatus, ...] = ()
     last_epoch: int = 0

@@ -16,7 +16,7 @@ from fairlead_master.core.actions import (
 )
 from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
 from fairlead_master.core.state import Framework, Master, Offer, Task, remember, status_of
-from fairlead_master.core.tasks import forward, shortened
+from fairlead_master.core.tasks import forward, kept_labels, shortened
 from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import Vector, add, fits, scale
@@ -228,7 +228,6 @@ def _launch(
             LaunchTasks(
                 session=agent.session,
                 framework_id=framework.framework_id,
-                role=framework.role,
                 tasks=tuple(launched),
             )
         )
@@ -291,6 +290,7 @@ def _stage(
         agent_id=offer.agent.agent_id,
         name=spec.name,
         command=shortened(spec.command),
+        labels=kept_labels(spec.labels),
         resources=spec.resources,
         state=TaskState.STAGING,
         submitted_ms=now_ms,

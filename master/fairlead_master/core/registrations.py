@@ -115,6 +115,7 @@ def _adopt(master: Master, agent: Agent, running: RunningTask, now_ms: int) -> T
         agent_id=agent.agent_id,
         name=running.spec.name,
         command=tasks.shortened(running.spec.command),
+        labels=tasks.kept_labels(running.spec.labels),
         resources=running.spec.resources,
         state=running.state,
         submitted_ms=started_ms or now_ms,

@@ -76,6 +76,7 @@ class Task:
     agent_id: AgentId
     name: str
     command: tuple[str, ...]
+    labels: Mapping[str, str]
     resources: Vector
     state: TaskState
     submitted_ms: int
@@ -191,7 +192,6 @@ class Agent:
     registered_ms: int = 0
     session: int | None = None
     incarnation: int = 0
-    boot_id: str = ""
     deadline_ms: int | None = None
     """When a disconnected agent becomes unreachable, or an unreachable one is gone."""
     used: Vector = ()

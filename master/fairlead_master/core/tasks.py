@@ -4,7 +4,7 @@ Every move of a task goes through ``apply`` and so through the one transition ta
 be late, repeated or about tasks nobody knows; those are answered, not trusted.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from fairlead_master.core import measurements
@@ -19,6 +19,7 @@ from fairlead_proto.tasks import TaskStatus
 
 _COMMAND_WORDS_KEPT = 16
 _WORD_LENGTH_KEPT = 256
+_LABELS_LENGTH_KEPT = 1024
 
 _WORDS: Final = {state: state.value for state in TaskState}
 """Looked up, as an enum finds the value of a member by calling a function of Python."""
@@ -29,6 +30,20 @@ def shortened(command: tuple[str, ...]) -> tuple[str, ...]:
     if len(command) <= _COMMAND_WORDS_KEPT and sum(map(len, command)) <= _WORD_LENGTH_KEPT:
         return command
     return tuple(word[:_WORD_LENGTH_KEPT] for word in command[:_COMMAND_WORDS_KEPT])
+
+
+def kept_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The labels that are kept for listings, as many as fit into a KiB; the agent got all of them."""
+    if not labels or sum(map(len, labels)) + sum(map(len, labels.values())) <= _LABELS_LENGTH_KEPT:
+        return labels
+    kept = {}
+    room = _LABELS_LENGTH_KEPT
+    for name, value in labels.items():
+        room -= len(name) + len(value)
+        if room < 0:
+            break
+        kept[name] = value
+    return kept
 
 
 def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], now_ms: int) -> None:
@@ -129,6 +144,7 @@ def _remember_unknown(
         agent_id=agent.agent_id,
         name=status.task_id,
         command=(),
+        labels={},
         resources=master.kinds.zero,
         state=status.state,
         submitted_ms=now_ms,

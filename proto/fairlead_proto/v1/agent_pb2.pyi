@@ -58,7 +58,7 @@ class AgentMessage(_message.Message):
     def __init__(self, register: _Optional[_Union[Register, _Mapping]] = ..., heartbeat: _Optional[_Union[AgentHeartbeat, _Mapping]] = ..., statuses: _Optional[_Union[StatusReports, _Mapping]] = ..., file_chunk: _Optional[_Union[FileChunk, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("agent_id", "incarnation", "boot_id", "hostname", "total", "attributes", "tasks", "unacknowledged", "last_epoch", "agent_time_ms", "isolation", "version", "answers_ping", "capabilities")
+    __slots__ = ("agent_id", "incarnation", "hostname", "total", "attributes", "tasks", "unacknowledged", "last_epoch", "agent_time_ms", "isolation", "version", "answers_ping", "capabilities")
     class AttributesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -68,7 +68,6 @@ class Register(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
-    BOOT_ID_FIELD_NUMBER: _ClassVar[int]
     HOSTNAME_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
@@ -82,7 +81,6 @@ class Register(_message.Message):
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     incarnation: int
-    boot_id: str
     hostname: str
     total: _types_pb2.Resources
     attributes: _containers.ScalarMap[str, str]
@@ -94,23 +92,21 @@ class Register(_message.Message):
     version: str
     answers_ping: bool
     capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., boot_id: _Optional[str] = ..., hostname: _Optional[str] = ..., total: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., attributes: _Optional[_Mapping[str, str]] = ..., tasks: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., unacknowledged: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., last_epoch: _Optional[int] = ..., agent_time_ms: _Optional[int] = ..., isolation: _Optional[str] = ..., version: _Optional[str] = ..., answers_ping: bool = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., hostname: _Optional[str] = ..., total: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., attributes: _Optional[_Mapping[str, str]] = ..., tasks: _Optional[_Iterable[_Union[RunningTask, _Mapping]]] = ..., unacknowledged: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., last_epoch: _Optional[int] = ..., agent_time_ms: _Optional[int] = ..., isolation: _Optional[str] = ..., version: _Optional[str] = ..., answers_ping: bool = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RunningTask(_message.Message):
-    __slots__ = ("framework_id", "role", "task", "state", "sequence", "ran_ms")
+    __slots__ = ("framework_id", "task", "state", "sequence", "ran_ms")
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
-    ROLE_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     RAN_MS_FIELD_NUMBER: _ClassVar[int]
     framework_id: str
-    role: str
     task: _types_pb2.TaskSpec
     state: _types_pb2.TaskState
     sequence: int
     ran_ms: int
-    def __init__(self, framework_id: _Optional[str] = ..., role: _Optional[str] = ..., task: _Optional[_Union[_types_pb2.TaskSpec, _Mapping]] = ..., state: _Optional[_Union[_types_pb2.TaskState, str]] = ..., sequence: _Optional[int] = ..., ran_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, framework_id: _Optional[str] = ..., task: _Optional[_Union[_types_pb2.TaskSpec, _Mapping]] = ..., state: _Optional[_Union[_types_pb2.TaskState, str]] = ..., sequence: _Optional[int] = ..., ran_ms: _Optional[int] = ...) -> None: ...
 
 class AgentHeartbeat(_message.Message):
     __slots__ = ("agent_time_ms", "used", "tasks")
@@ -185,14 +181,13 @@ class MasterMessages(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., messages: _Optional[_Iterable[_Union[MasterMessage, _Mapping]]] = ...) -> None: ...
 
 class MasterMessage(_message.Message):
-    __slots__ = ("registered", "launch", "kill", "acknowledge", "file_request", "refused", "shutdown", "ping")
+    __slots__ = ("registered", "launch", "kill", "acknowledge", "file_request", "refused", "ping")
     REGISTERED_FIELD_NUMBER: _ClassVar[int]
     LAUNCH_FIELD_NUMBER: _ClassVar[int]
     KILL_FIELD_NUMBER: _ClassVar[int]
     ACKNOWLEDGE_FIELD_NUMBER: _ClassVar[int]
     FILE_REQUEST_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
-    SHUTDOWN_FIELD_NUMBER: _ClassVar[int]
     PING_FIELD_NUMBER: _ClassVar[int]
     registered: Registered
     launch: Launch
@@ -200,9 +195,8 @@ class MasterMessage(_message.Message):
     acknowledge: AcknowledgeStatuses
     file_request: FileRequest
     refused: RegistrationRefused
-    shutdown: Shutdown
     ping: Ping
-    def __init__(self, registered: _Optional[_Union[Registered, _Mapping]] = ..., launch: _Optional[_Union[Launch, _Mapping]] = ..., kill: _Optional[_Union[KillTasks, _Mapping]] = ..., acknowledge: _Optional[_Union[AcknowledgeStatuses, _Mapping]] = ..., file_request: _Optional[_Union[FileRequest, _Mapping]] = ..., refused: _Optional[_Union[RegistrationRefused, _Mapping]] = ..., shutdown: _Optional[_Union[Shutdown, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ...) -> None: ...
+    def __init__(self, registered: _Optional[_Union[Registered, _Mapping]] = ..., launch: _Optional[_Union[Launch, _Mapping]] = ..., kill: _Optional[_Union[KillTasks, _Mapping]] = ..., acknowledge: _Optional[_Union[AcknowledgeStatuses, _Mapping]] = ..., file_request: _Optional[_Union[FileRequest, _Mapping]] = ..., refused: _Optional[_Union[RegistrationRefused, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ...) -> None: ...
 
 class Registered(_message.Message):
     __slots__ = ("agent_id", "epoch", "heartbeat_interval_ms", "version", "capabilities")
@@ -233,14 +227,12 @@ class Launch(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[LaunchTask, _Mapping]]] = ...) -> None: ...
 
 class LaunchTask(_message.Message):
-    __slots__ = ("framework_id", "role", "task")
+    __slots__ = ("framework_id", "task")
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
-    ROLE_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     framework_id: str
-    role: str
     task: _types_pb2.TaskSpec
-    def __init__(self, framework_id: _Optional[str] = ..., role: _Optional[str] = ..., task: _Optional[_Union[_types_pb2.TaskSpec, _Mapping]] = ...) -> None: ...
+    def __init__(self, framework_id: _Optional[str] = ..., task: _Optional[_Union[_types_pb2.TaskSpec, _Mapping]] = ...) -> None: ...
 
 class KillTasks(_message.Message):
     __slots__ = ("tasks",)
@@ -295,12 +287,6 @@ class FileRequest(_message.Message):
     wait_ms: int
     list: bool
     def __init__(self, request_id: _Optional[int] = ..., framework_id: _Optional[str] = ..., task_id: _Optional[str] = ..., path: _Optional[str] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., wait_ms: _Optional[int] = ..., list: bool = ...) -> None: ...
-
-class Shutdown(_message.Message):
-    __slots__ = ("reason",)
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    reason: str
-    def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class Ping(_message.Message):
     __slots__ = ()

@@ -105,7 +105,14 @@ class ListTasksRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[str]] = ..., framework_id: _Optional[str] = ..., task_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TaskInfo(_message.Message):
-    __slots__ = ("task_id", "name", "framework_id", "framework", "role", "agent_id", "state", "resources", "submitted_ms", "started_ms", "finished_ms", "exit_code", "signal", "reason", "message", "usage", "command")
+    __slots__ = ("task_id", "name", "framework_id", "framework", "role", "agent_id", "state", "resources", "submitted_ms", "started_ms", "finished_ms", "exit_code", "signal", "reason", "message", "usage", "command", "labels")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +130,7 @@ class TaskInfo(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     name: str
     framework_id: str
@@ -140,7 +148,8 @@ class TaskInfo(_message.Message):
     message: str
     usage: _types_pb2.TaskUsage
     command: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, task_id: _Optional[str] = ..., name: _Optional[str] = ..., framework_id: _Optional[str] = ..., framework: _Optional[str] = ..., role: _Optional[str] = ..., agent_id: _Optional[str] = ..., state: _Optional[str] = ..., resources: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., submitted_ms: _Optional[int] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., usage: _Optional[_Union[_types_pb2.TaskUsage, _Mapping]] = ..., command: _Optional[_Iterable[str]] = ...) -> None: ...
+    labels: _containers.ScalarMap[str, str]
+    def __init__(self, task_id: _Optional[str] = ..., name: _Optional[str] = ..., framework_id: _Optional[str] = ..., framework: _Optional[str] = ..., role: _Optional[str] = ..., agent_id: _Optional[str] = ..., state: _Optional[str] = ..., resources: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., submitted_ms: _Optional[int] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., usage: _Optional[_Union[_types_pb2.TaskUsage, _Mapping]] = ..., command: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ListTasksResponse(_message.Message):
     __slots__ = ("tasks", "next_page_token", "version")

@@ -17,7 +17,6 @@ from fairlead_agent.core.events import (
     Pinged,
     SessionClosed,
     SessionOpened,
-    ShutdownRequested,
     Tick,
     UsageMeasured,
 )
@@ -188,12 +187,3 @@ def test_launch_on_an_agent_that_leaves_is_dropped() -> None:
 
     end = agent.machine.state.over[a_key("t2")]
     assert (end.state, end.reason) == (TaskState.DROPPED, Reason.AGENT_REMOVED)
-
-
-def test_masters_shutdown_ends_tasks_and_agent() -> None:
-    agent = a_running_agent("t1")
-    agent.step(ShutdownRequested(epoch=1, reason="removed"))
-
-    actions = agent.step(an_exit(code=None, signal=15))
-
-    assert actions[-1] == LeaveCluster(is_refused=True, message="removed")

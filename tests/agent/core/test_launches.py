@@ -35,9 +35,7 @@ def test_launch_is_written_down_before_the_process_is_ordered() -> None:
 
     actions = agent.machine.turn([a_launch(an_order(environment={"PASSWORD": "secret"}))], START_MS)
 
-    launched = TaskLaunched(
-        framework_id=FrameworkId("f1"), role="default", spec=a_spec(environment={}), launched_ms=START_MS
-    )
+    launched = TaskLaunched(framework_id=FrameworkId("f1"), spec=a_spec(environment={}), launched_ms=START_MS)
     assert actions == [
         Checkpoint(records=(launched,)),
         StartProcess(framework_id=FrameworkId("f1"), spec=spec),

@@ -10,7 +10,7 @@ from fairlead_agent.core.actions import (
     SendRegistration,
     SendStatuses,
 )
-from fairlead_agent.core.events import RegistrationRefused, SessionClosed, SessionOpened, ShutdownRequested
+from fairlead_agent.core.events import RegistrationRefused, SessionClosed, SessionOpened
 from fairlead_agent.core.records import IdentityTaken
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
@@ -44,7 +44,6 @@ def test_first_registration_asks_for_an_id() -> None:
         SendRegistration(
             agent_id=AgentId(""),
             incarnation=1,
-            boot_id=BOOT,
             hostname="host-1",
             total=(4000, 8 * GIB, 0, 0),
             attributes={"rack": "a"},
@@ -78,12 +77,8 @@ def test_registration_carries_what_runs() -> None:
     assert isinstance(registration, SendRegistration)
     framework_id, _ = a_key()
     assert registration.tasks == (
-        RunningTask(
-            framework_id=framework_id, role="default", spec=a_spec("t1"), state=TaskState.RUNNING, sequence=1
-        ),
-        RunningTask(
-            framework_id=framework_id, role="default", spec=a_spec("t2"), state=TaskState.STARTING, sequence=0
-        ),
+        RunningTask(framework_id=framework_id, spec=a_spec("t1"), state=TaskState.RUNNING, sequence=1),
+        RunningTask(framework_id=framework_id, spec=a_spec("t2"), state=TaskState.STARTING, sequence=0),
     )
     assert registration.last_epoch == 1
 
@@ -99,7 +94,7 @@ def test_id_given_by_the_master_replaces_the_old_one() -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [a_launch("t2"), a_kill("t1"), an_ack("t1", 2), ShutdownRequested(epoch=1, reason="old")],
+    [a_launch("t2"), a_kill("t1"), an_ack("t1", 2)],
     ids=lambda event: type(event).__name__,
 )
 def test_master_of_an_older_epoch_is_not_obeyed(event: object) -> None:

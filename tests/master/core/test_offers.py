@@ -175,7 +175,6 @@ def test_an_accepted_offer_launches_in_order_and_frees_the_rest() -> None:
         actions.LaunchTasks(
             session=agent,
             framework_id=framework_id,
-            role=cluster.master.frameworks[framework_id].role,
             tasks=(a_spec("t2"), a_spec("t1")),
         ),
         accept_answered(

@@ -1,5 +1,7 @@
 """A master that takes over from one before it: what it remembers, what agents and frameworks bring back."""
 
+from dataclasses import replace
+
 from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions
 from fairlead_master.core.machine import Remembered
@@ -112,13 +114,16 @@ def test_running_tasks_are_adopted_and_counted_before_anything_is_offered() -> N
     cluster.demand(framework, a_class(units=10))
     report = a_status(F)
 
-    adopted = cluster.agent(agent_id=A, tasks=[a_running(F)], unacknowledged=[report])
+    running = a_running(F)
+    labelled = replace(running, spec=replace(running.spec, labels={"stage": "train"}))
+    adopted = cluster.agent(agent_id=A, tasks=[labelled], unacknowledged=[report])
 
     assert adopted == [
         actions.ConfirmAgent(session=2, agent_id=A),
         actions.ForwardStatuses(session=framework, statuses=(report,)),
     ]
     assert cluster.state(F) is S.RUNNING
+    assert cluster.master.frameworks[F].tasks[TaskId("t1")].labels == {"stage": "train"}
     assert [offer.units for offer in cluster.offers()] == [3]
 
 

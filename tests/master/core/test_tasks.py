@@ -1,14 +1,17 @@
 """What agents report about tasks, what frameworks acknowledge, and how tasks are ended."""
 
+from dataclasses import replace
+
 import pytest
 
+from fairlead_master import views
 from fairlead_master.core import actions, events
-from fairlead_master.core.tasks import shortened
+from fairlead_master.core.tasks import kept_labels, shortened
 from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus, TaskUsage
-from tests.builders.master import Cluster, a_running, a_status
+from tests.builders.master import Cluster, a_class, a_running, a_spec, a_status
 
 F = FrameworkId("f1-1")
 S = TaskState
@@ -369,3 +372,25 @@ def test_a_long_command_is_kept_in_part_only() -> None:
     kept = shortened(("x" * 1_000,) * 100)
     assert len(kept) == 16
     assert all(len(word) == 256 for word in kept)
+
+
+def test_labels_are_kept_for_listings() -> None:
+    cluster = Cluster()
+    cluster.new_agent()
+    framework, _ = cluster.new_framework()
+    cluster.demand(framework, a_class(units=1))
+    (offer,) = cluster.offers()
+
+    cluster.accept(framework, offer.offer_id, replace(a_spec("t1"), labels={"stage": "train"}))
+
+    task = cluster.master.frameworks[F].tasks[TaskId("t1")]
+    assert views.task_info(cluster.master, task).labels == {"stage": "train"}
+
+
+def test_of_many_labels_a_kib_is_kept() -> None:
+    labels = {f"n{number}": "x" * 256 for number in range(64)}
+
+    kept = kept_labels(labels)
+
+    assert kept == {f"n{number}": "x" * 256 for number in range(3)}
+    assert kept_labels(kept) is kept
