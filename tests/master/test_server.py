@@ -101,7 +101,6 @@ async def test_a_task_goes_from_demand_to_its_acknowledged_end(dial: Dial, opera
         ({"set_demand": framework_pb2.SetDemand(version=1)}, "expected hello"),
         ({"hello": framework_pb2.Hello(role="Not A Role")}, "hello.role"),
         ({"hello": framework_pb2.Hello(weight=float("nan"))}, "hello.weight"),
-        ({}, "expected hello"),
     ],
 )
 async def test_a_session_that_does_not_begin_with_a_good_hello_is_ended(
