@@ -5,19 +5,24 @@ Needs a Mosquitto on the machine, which it starts itself on loopback, and the ex
 - `agent`: one agent that publishes the usage of 50 tasks once a second.
 - `master`: 100 agents with 50 running tasks each, two changes a second each: what following and publishing them costs.
 - `scrape`: CPU time of a scrape of a master with 500 agents and 20,000 tasks, and how long it holds the loop.
-- `control-path`: the master's CPU time for a task with and without a broker, in alternating pairs (`--pairs`).
+- `control-path`: the master's CPU time for a task with over without a broker, in alternating pairs (`--pairs`).
 
-A pair of `control-path` is measured in one life of one master, whose telemetry is switched on and off: windows of two
-seconds in the order with, without, without, with, until each setting had `--seconds`; the next pair begins without. Two masters
-started after one another differ by a quarter on a shared machine, more than what is measured: in how their
-memory came to lie, in who else was at work, in how the frameworks' arrays fell into step. Windows so near to each other share all
-of that. The master counts changes of tasks and its CPU time itself, in its loop, so both belong to one instant.
+`control-path` offers a fixed load below what the master can bear (`--tasks-per-second`, in arrays of 20 tasks), because the CPU time of a
+task depends most of all on how its messages fall into turns: a turn for each message of each task costs several times what one turn for all costs. A
+saturated master, or one that waits for a CPU, gathers more into a turn, now so and now otherwise, with or without a broker. Hence
+the master has a CPU of its own, and broker and generator share another. `--tasks-per-second 0` saturates the master nevertheless.
+
+Both settings are measured in one life of one master, whose telemetry is switched on and off: windows of three seconds in the order with, without,
+without, with, and then without, with, with, without, until each setting had `--seconds`: that is a pair. What other work on the machine does to
+both, and how the master's history grows, then cancels out. The time in which a connection begins is not measured. The
+master counts changes of tasks and its CPU time itself, in its loop, so both belong to one instant.
 """
 
 import argparse
 import asyncio
 import json
 import math
+import os
 import platform
 import random
 import shutil
@@ -27,8 +32,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +52,7 @@ from fairlead_bench.control_path import (
     start_generators,
     start_master,
 )
+from fairlead_lab.metrics.intervals import estimate
 from fairlead_master.core import events
 from fairlead_master.core.actions import StoreAgent, StoreFramework
 from fairlead_master.core.machine import Machine, Remembered
@@ -61,33 +69,44 @@ from fairlead_telemetry.broker import BrokerOptions
 
 KINDS = ResourceKinds()
 UNIT: Vector = (1000, 2**30, 0, 0)
-T_975 = {1: 12.7, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 14: 2.14, 19: 2.09}
-"""Student's t for 95 % intervals, by degrees of freedom."""
 
-WINDOW_S = 2.0
-"""Long beside the part of a second in which telemetry gathers, short beside the minutes in which other work comes and goes."""
+WINDOW_S = 3.0
+"""Long beside the quarter of a second in which telemetry gathers, short beside the minutes in which other work comes and goes."""
+
+ORDERS = (("with", "without", "without", "with"), ("without", "with", "with", "without"))
 
 CHANGES_PER_TASK = 3
 """Launched, RUNNING, FINISHED. Ends alone would not measure a window's work: arrays start and end in waves."""
 
-SETTLE_S = 0.3
-"""After a switch: until telemetry gathers and sends as it will go on."""
+ARRAY_TASKS = 20
+"""What a framework wants at a time, of an offered load."""
+
+WARM_S = 20.0
+"""Until the peers are registered and the master's histories have begun to fill."""
+
+SETTLE_S = 1.0
+"""After a switch: until the connection stands, retained messages are sent, and telemetry gathers as it will go on."""
 
 
-@contextmanager
-def mosquitto() -> Iterator[int]:
-    """A broker on loopback; gives its port."""
-    program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
+    return port
+
+
+@contextmanager
+def mosquitto(port: int) -> Iterator[None]:
+    """A broker on loopback."""
+    program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mosquitto.conf"
         path.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nuser root\n")
         process = subprocess.Popen([program, "-c", str(path)], stderr=subprocess.DEVNULL)
         try:
             time.sleep(0.5)
-            yield port
+            yield
         finally:
             process.terminate()
             process.wait()
@@ -160,7 +179,8 @@ async def agent(options: argparse.Namespace) -> None:
         key = FrameworkId("f1"), TaskId(f"t{n}")
         task = LiveTask(key=key, spec=a_spec(key[1]), launched_ms=0)
         state.live[key] = task
-    with mosquitto() as port:
+    port = free_port()
+    with mosquitto(port):
         telemetry = AgentTelemetry(
             BrokerOptions(host="127.0.0.1", port=port), settings, structlog.get_logger()
         )
@@ -193,7 +213,8 @@ async def master(options: argparse.Namespace) -> None:
         for wake in tuple(runner._watchers.values()):  # noqa: SLF001 - as the runner does after a turn
             wake()
 
-    with mosquitto() as port:
+    port = free_port()
+    with mosquitto(port):
         idle = await cpu_share(options.seconds, change, 0.05)
         telemetry = MasterTelemetry(runner, BrokerOptions(host="127.0.0.1", port=port), "127.0.0.1:5050")
         telemetry.start()
@@ -230,49 +251,97 @@ async def scrape(options: argparse.Namespace) -> None:
 
 async def control_path(options: argparse.Namespace) -> None:
     """The master's CPU for a task with over without a broker, pair by pair."""
-    ratios, with_us, without_us = [], [], []
+    rate = options.tasks_per_second
     # As many tasks in flight as with 200 agents; those would still be registering when the first windows begin.
-    load = ControlPathOptions(agents=40, cpus_per_agent=320, is_steady=options.steady)
+    load = ControlPathOptions(
+        agents=40,
+        cpus_per_agent=320,
+        frameworks=20 if rate else 50,
+        generators=1 if rate else 2,
+        demand=ARRAY_TASKS if rate else 200,
+        tasks_per_s=rate,
+    )
+    pairs = []
     with ExitStack() as stack:
-        port = stack.enter_context(mosquitto())
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        master, address = start_master(stack, directory, mqtt=f"mqtt://127.0.0.1:{port}")
-        start_generators(stack, load, address)
-        await asyncio.sleep(load.warm_s)
-        for number in range(options.pairs):
-            with_one, without_one = await pair(master, options.seconds, with_first=number % 2 == 0)
-            ratios.append(math.log(with_one / without_one))
-            with_us.append(with_one)
-            without_us.append(without_one)
-            print(f"pair {number + 1}: {with_one:.1f} us with, {without_one:.1f} without", file=sys.stderr)
-    mean = statistics.fmean(ratios)
-    half = T_975[len(ratios) - 1] * statistics.stdev(ratios) / math.sqrt(len(ratios))
+        with on_cpu(0):
+            port = free_port()
+            master, address = start_master(stack, directory, mqtt=f"mqtt://127.0.0.1:{port}")
+        with on_cpu(1):
+            stack.enter_context(mosquitto(port))
+            start_generators(stack, load, address)
+            await asyncio.sleep(WARM_S)
+            for number in range(options.pairs):
+                pairs.append(await pair(master, options.seconds))
+                print(f"pair {number + 1}: {pairs[-1]}", file=sys.stderr)
+    ratio = estimate([math.log(one.ratio) for one in pairs])
+    low, middle, high = (math.exp(ratio.mean + (ratio.half_width or math.inf) * side) for side in (-1, 0, 1))
+    taken, dropped = sum(one.messages for one in pairs), sum(one.dropped for one in pairs)
     row(
-        f"control path{', steady' if options.steady else ''}: master CPU a task, {options.pairs} pairs",
-        f"{statistics.median(with_us):.1f} us with a broker, {statistics.median(without_us):.1f} without; "
-        f"ratio {math.exp(mean):.3f} ({math.exp(mean - half):.3f} to {math.exp(mean + half):.3f})",
+        f"control path, {statistics.mean(one.tasks_per_s for one in pairs):.0f} tasks/s: master CPU a task, {len(pairs)} pairs",
+        f"{statistics.median(one.with_us for one in pairs):.0f} us with a broker, "
+        f"{statistics.median(one.without_us for one in pairs):.0f} without; "
+        f"ratio {middle:.3f} ({low:.3f} to {high:.3f}); {taken} messages, {dropped} dropped",
         "upper bound < 1.05",
     )
 
 
-async def pair(master: Child, seconds: float, *, with_first: bool) -> tuple[float, float]:
-    """Microseconds of the master's CPU a task with telemetry and without, each measured for ``seconds``."""
-    changes, cpu_s = {"with": 0, "without": 0}, {"with": 0.0, "without": 0.0}
-    for _ in range(max(1, round(seconds / WINDOW_S / 2))):
-        for order in (
-            ("with", "without", "without", "with") if with_first else ("without", "with", "with", "without")
-        ):
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """What was measured with and without a broker, each for the same time."""
+
+    with_us: float
+    """The master's CPU time a task, in microseconds."""
+    without_us: float
+    tasks_per_s: float
+    messages: int
+    """What the broker took."""
+    dropped: int
+
+    @property
+    def ratio(self) -> float:
+        """With over without."""
+        return self.with_us / self.without_us
+
+    def __str__(self) -> str:
+        """One line."""
+        return (
+            f"{self.with_us:.1f} us with, {self.without_us:.1f} without, ratio {self.ratio:.3f}, "
+            f"{self.tasks_per_s:.0f} tasks/s, {self.messages} messages, {self.dropped} dropped"
+        )
+
+
+async def pair(master: Child, seconds: float) -> Pair:
+    """Measure the master with telemetry and without, each for ``seconds``."""
+    sums: dict[str, Counter[str]] = {"with": Counter(), "without": Counter()}
+    for number in range(max(1, round(seconds / WINDOW_S / 2))):
+        for order in ORDERS[number % 2]:
             ask(master, order)
             await asyncio.sleep(SETTLE_S)
             before = ask(master, "look")
             await asyncio.sleep(WINDOW_S)
             after = ask(master, "look")
-            changes[order] += sum(after[kind] - before[kind] for kind in ("launches", "moves"))
-            cpu_s[order] += after["cpu_s"] - before["cpu_s"]
-    with_us, without_us = (
-        cpu_s[order] / changes[order] * CHANGES_PER_TASK * 1e6 for order in ("with", "without")
+            sums[order].update({kind: after[kind] - before[kind] for kind in after})
+    tasks = {order: sums[order]["changes"] / CHANGES_PER_TASK for order in sums}
+    return Pair(
+        with_us=sums["with"]["cpu_s"] / tasks["with"] * 1e6,
+        without_us=sums["without"]["cpu_s"] / tasks["without"] * 1e6,
+        tasks_per_s=sum(tasks.values()) / sum(sums[order]["time_s"] for order in sums),
+        messages=sums["with"]["published"],
+        dropped=sums["with"]["dropped"],
     )
-    return with_us, without_us
+
+
+@contextmanager
+def on_cpu(number: int) -> Iterator[None]:
+    """Within this, what is started runs on one CPU only; does nothing on a machine that has no such CPU."""
+    allowed = os.sched_getaffinity(0)
+    if number < len(allowed):
+        os.sched_setaffinity(0, {sorted(allowed)[number]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def ask(master: Child, order: str) -> dict[str, Any]:
@@ -294,10 +363,12 @@ def main() -> None:
     """Measure the parts that are named, or all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each measurement")
     parser.add_argument("--scrapes", type=int, default=20)
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--steady", action="store_true", help="the control path's worst case")
+    parser.add_argument(
+        "--tasks-per-second", type=float, default=300.0, help="of the control path; 0 saturates it"
+    )
     options = parser.parse_args()
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False

@@ -42,6 +42,8 @@ class ControlPathOptions:
     is_steady: bool = False
     """False: frameworks run arrays of ``demand`` tasks, one after the other, so that offers hold several tasks. True:
     every framework is hungry at every moment, the worst case: units go round one by one, and hardly an offer holds two."""
+    tasks_per_s: float = 0.0
+    """If not zero, an offered load: the frameworks together want so many tasks a second, ``demand`` at a time."""
     roles: int = 10
     warm_s: float = 3.0
     measure_s: float = 15.0
@@ -150,6 +152,7 @@ def _shares(whole: int, parts: int) -> list[int]:
 
 
 def _split(options: ControlPathOptions, address: str) -> list[Load]:
+    rate = options.tasks_per_s
     return [
         Load(
             address=address,
@@ -160,6 +163,7 @@ def _split(options: ControlPathOptions, address: str) -> list[Load]:
             demand=options.demand,
             is_steady=options.is_steady,
             roles=options.roles,
+            demand_interval_s=options.frameworks * options.demand / rate if rate else 0.0,
         )
         for index, (agents, frameworks) in enumerate(
             zip(

@@ -211,6 +211,17 @@ class _Framework:
         finally:
             await self._stream.close()
 
+    async def want_steadily(self) -> None:
+        """Want more at even intervals until cancelled."""
+        interval_s = self._load.demand_interval_s
+        # The first turns come after the hello, and those of the frameworks one after the other.
+        due = time.monotonic() + interval_s * (1 + (self._number - self._load.first) / self._load.frameworks)
+        while True:
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            if not self._is_draining:
+                await self._send([self._demand(self._wanted + self._load.demand)])
+            due += interval_s
+
     async def drain(self) -> None:
         """Want nothing more."""
         self._is_draining = True
@@ -238,7 +249,7 @@ class _Framework:
                     raise RuntimeError(f"framework {self._number}: {event.error.detail}")
                 case "result" if event.result.code != framework_pb2.CALL_CODE_OK:
                     raise RuntimeError(f"framework {self._number}: {event.result.detail}")
-        if not self._is_draining and self._is_due():
+        if not self._is_draining and not self._load.demand_interval_s and self._is_due():
             calls.append(self._demand(self._load.demand))
         return calls
 
@@ -298,6 +309,7 @@ class _Generator:
     """Made on the loop it runs on, to which its streams are bound."""
 
     def __init__(self, load: Load) -> None:
+        self._load = load
         self._counts = Snapshot()
         self._latencies_ms: deque[float] = deque(maxlen=LATENCIES_KEPT)
         numbers = range(load.first, load.first + load.agents)
@@ -313,6 +325,11 @@ class _Generator:
                 *(agent.play() for agent in self._agents),
                 *(agent.beat() for agent in self._agents),
                 *(framework.play() for framework in self._frameworks),
+                *(
+                    framework.want_steadily()
+                    for framework in self._frameworks
+                    if self._load.demand_interval_s
+                ),
             )
         ]
         orders = asyncio.ensure_future(self._take_orders())

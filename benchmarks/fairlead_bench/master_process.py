@@ -79,9 +79,10 @@ async def _serve_and_obey(options: MasterOptions, ready_file: Path, broker: Brok
             await telemetry.link.first_connected.wait()
         tallies = server.runner.machine.master.tallies
         done = {
-            "launches": tallies.launches.total(),
-            "moves": tallies.moves.total(),
+            "changes": tallies.launches.total() + tallies.moves.total(),
+            "time_s": time.monotonic(),
             "cpu_s": time.process_time(),
+            "published": telemetry.link.counters.published if telemetry is not None else 0,
             "dropped": telemetry.link.counters.dropped if telemetry is not None else 0,
         }
         sys.stdout.write(json.dumps(done) + "\n")

@@ -25,6 +25,9 @@ class Load:
     """Whether a framework tops its demand up when half of it is served; else it asks again when all of it is over."""
     roles: int
     """Frameworks are spread over that many roles."""
+    demand_interval_s: float = 0.0
+    """If not zero, a framework wants ``demand`` tasks more after each such time, whatever became of those before: an offered
+    load. The frameworks' turns are spread evenly over it."""
 
     def to_json(self) -> str:
         """One line."""

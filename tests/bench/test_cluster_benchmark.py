@@ -42,6 +42,15 @@ def test_control_path_loses_no_task_and_stands_beside_its_floor(tmp_path: Path, 
     assert [row.unit for row in control_path.memory_rows(result)] == ["tasks", "MiB", "MiB"]
 
 
+def test_offered_load_wants_more_although_nothing_of_it_was_served() -> None:
+    options = ControlPathOptions(agents=0, frameworks=2, generators=1, demand=3, tasks_per_s=60, measure_s=1)
+
+    result = control_path.measure(options)
+
+    assert result.tasks == 0
+    assert result.frameworks.sent >= 2 * options.frameworks, "a demand each 0.1 s"
+
+
 def test_processes_are_run_and_timed() -> None:
     options = ProcessOptions(tasks=6, warm_tasks=2, single_tasks=3, floor_s=0.1)
 
