@@ -33,7 +33,7 @@ _EXIT_UNFAIR: Final = 1
     "allocation",
     type=click.Path(path_type=Path, allow_dash=True, readable=False),
     metavar="ALLOCATION",
-    help='Solve nothing: say who complains about this allocation with justice, {"tasks": {NAME: COUNT, …}}.',
+    help='Solve nothing: say who has a justified complaint about this allocation, {"tasks": {NAME: COUNT, …}}.',
 )
 @json_option
 def allocate(
@@ -49,7 +49,7 @@ def allocate(
 
     FILE, or - for standard input, is a problem as JSON: capacity or nodes, and users with their demands.
     docs/allocate.md has the format and examples. With --verify an allocation from anywhere is judged by
-    entitlements on bottlenecks; the exit code is 1 if somebody complains with justice.
+    entitlements on bottlenecks; the exit code is 1 if somebody has a justified complaint.
     """
     from fairlead_cli.errors import Invalid
     from fairlead_master.solvers.problem import SolverError

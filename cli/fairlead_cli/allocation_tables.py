@@ -73,7 +73,7 @@ def _print_complaints(verdict: Verdict) -> None:
     bottlenecks = ", ".join(verdict.bottlenecks) or "none"
     count = len(verdict.complaints)
     if not count:
-        print(f"\nNobody complains with justice (bottlenecks: {bottlenecks}).")
+        print(f"\nNo justified complaints (bottlenecks: {bottlenecks}).")
         return
     print(f"\n{count} justified complaint{'s' * (count != 1)} (bottlenecks: {bottlenecks}):")
     for complaint in verdict.complaints[:COMPLAINTS_SHOWN]:

@@ -100,7 +100,7 @@ def test_prices_and_certificates_are_shown_where_there_are_any(invoke: Invoke, w
 
     assert "PRICE\ncpus             9     9       100.0%    1.8\n" in priced
     assert "Certified: nobody below its limit is off by more than 1e-" in priced
-    assert "Nobody complains with justice (bottlenecks: cpus, mem)." in fair
+    assert "No justified complaints (bottlenecks: cpus, mem)." in fair
     assert "More than there is of cpus, mem: slots do not look at what a task needs." in crowded
     assert all(line.endswith(" slots") for line in crowded.splitlines()[3:5])
 
@@ -270,7 +270,7 @@ def test_an_allocation_that_is_fair_is_verified_with_code_0(invoke: Invoke, writ
 
     assert outcome.code == 0
     assert outcome.out.startswith("as given, tasks may be split, one pool, 2 users\n")
-    assert outcome.out.endswith("\nNobody complains with justice (bottlenecks: cpus, mem).\n")
+    assert outcome.out.endswith("\nNo justified complaints (bottlenecks: cpus, mem).\n")
     assert verdict == {
         "mode": "fluid",
         "fair": True,

@@ -74,7 +74,7 @@ def test_section_2_dominant_resource_fairness_wastes_nothing_and_yet_leaves_comp
     """The paper says that under DRF resources may be kept from a client that could be given at nobody's cost.
 
     Not under DRF as Ghodsi et al. define it, which is Pareto-efficient: in the example of remark 2 of paper 000 the only
-    bottleneck is resource 1, and nobody can be given more. But job 2 has 1/3 of it and complains with justice.
+    bottleneck is resource 1, and nobody can be given more. But job 2 has 1/3 of it and has a justified complaint.
     """
     problem = a_problem((1, 1), {"1": (1, F(1, 3)), "2": (F(1, 2), 1)})
 

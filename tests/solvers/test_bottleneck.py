@@ -1,4 +1,4 @@
-"""The static solver of bottleneck-based fairness: nobody complains with justice, whatever the demands and entitlements."""
+"""The static solver of bottleneck-based fairness: no justified complaints, whatever the demands and entitlements."""
 
 from math import inf
 

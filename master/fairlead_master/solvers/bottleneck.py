@@ -1,4 +1,4 @@
-"""Bottleneck-based fairness for a static problem: an allocation in which nobody complains with justice (see ``complaints``).
+"""Bottleneck-based fairness for a static problem: an allocation without justified complaints (see ``complaints``).
 
 Dolev, Feitelson, Halpern, Kupferman and Linial (2012) proved that there is one for any entitlements; Gutman and Nisan,
 "Fair allocation without trade" (2012), that a market finds one. Ours is the equilibrium of that market, where user i

@@ -2,7 +2,7 @@
 
 Dolev, Feitelson, Halpern, Kupferman and Linial, "No justified complaints: on fair sharing of multiple resources"
 (2012), as told by Zeldes and Feitelson, "On-line fair allocations based on bottlenecks and global priorities", section 2:
-a resource that is used up is a bottleneck, and user i complains with justice unless
+a resource that is used up is a bottleneck, and user i has a justified complaint unless
 
     x_i = (all it wants)   or   a_ij x_i >= e_ij on some bottleneck j that it needs,
 
