@@ -189,7 +189,9 @@ class Agent:
                     self._files.wake()
                 elif isinstance(action, actions.SendHeartbeat) and self._telemetry is not None:
                     self._telemetry.publish_usage(action, self._runner.machine.state)
-                self._session.send(write_messages(action, self._kinds, fairlead_agent.__version__))
+                messages = write_messages(action, self._kinds, fairlead_agent.__version__)
+                # One session may end and another begin while a turn waits for the disk.
+                self._session.send(messages, session=self._runner.machine.state.session_count)
             case (
                 actions.StartProcess()
                 | actions.TerminateProcess()

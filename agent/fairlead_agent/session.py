@@ -110,9 +110,15 @@ class MasterSession:
         self._closing = asyncio.Event()
         self._backoff = Backoff(random, first_ms=PAUSE_FIRST_MS, longest_ms=PAUSE_MAX_MS)
 
-    def send(self, messages: list[agent_pb2.AgentMessage]) -> None:
-        """Queue messages for the open session; without one they are dropped, and so they are when it breaks."""
-        if not self._is_open:
+    def send(self, messages: list[agent_pb2.AgentMessage], *, session: int | None = None) -> None:
+        """Queue messages for the open session; without one they are dropped, and so they are when it breaks.
+
+        Args:
+            messages: in order.
+            session: which one they were decided in, the first being 1; they are dropped if another one is open, which a
+                master lets begin with a registration only, and refuses for good otherwise. None: the open one.
+        """
+        if not self._is_open or session not in (None, self.ended_count + 1):
             return
         if len(self._queue) + len(messages) > QUEUE_LENGTH_MAX:
             self.close(f"the master left {len(self._queue)} messages unread")

@@ -94,6 +94,20 @@ async def test_nothing_is_sent_without_a_session() -> None:
     assert master.goodbyes == []
 
 
+async def test_what_was_decided_in_an_earlier_session_is_not_said_in_the_next_one() -> None:
+    async with FakeMaster() as master:
+        caller = Caller(master.address)
+        await master.until(lambda: master.registrations)
+        caller.session.close("to begin another")
+        await caller.until_count(SessionOpened, 2)
+
+        caller.session.send([a_goodbye("late")], session=1)
+        caller.session.send([a_goodbye("now")], session=2)
+        await caller.end()
+
+    assert master.goodbyes == ["now"]
+
+
 async def test_master_that_does_not_read_loses_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "QUEUE_LENGTH_MAX", 5)
     async with FakeMaster() as master:

@@ -41,6 +41,7 @@ def open_session(step: Step, _event: SessionOpened) -> None:
     """Register on a new stream, with everything a master that knows nothing needs."""
     state, settings = step.state, step.settings
     state.is_session_open = True
+    state.session_count += 1
     owed = [status for outbox in state.outboxes.values() for status in outbox]
     state.held = owed[limits.REGISTER_STATUSES_MAX :]
     step.do(

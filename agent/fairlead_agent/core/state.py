@@ -102,6 +102,8 @@ class AgentState:
     isolation: str = ""
 
     is_session_open: bool = False
+    session_count: int = 0
+    """Opened in this life."""
     is_registered: bool = False
     heartbeat_interval_ms: int = 0
     is_executor_connected: bool = False
