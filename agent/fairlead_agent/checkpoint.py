@@ -7,8 +7,9 @@ Anything else that does not check out is damage, and the agent refuses to start 
 
 Appending does not wait for the disk. A crash of the agent loses nothing, since the kernel has the bytes; a crash of
 the host ends the tasks anyway, and a task whose records went down with it is settled by the master, which knows that
-the agent is back without it. Only the agent's id and the epoch are waited for: an agent that forgot the epoch could
-obey a master that has been replaced. They are also kept in ``checkpoint.identity``, so that a journal that has lost
+the agent is back without it. What must not be contradicted is waited for: a status before it is told, for a framework may have acted
+on an end by the time the host is back, and takes a second status of one number for a repeat; and the agent's id and epoch,
+for an agent that forgot the epoch could obey a master that has been replaced. Id and epoch are also kept in ``checkpoint.identity``, so that a journal that has lost
 them is not taken for that of a new agent, whose first act would be to end the tasks it does not know.
 """
 
@@ -105,14 +106,15 @@ class Checkpoint:
         self._size_bytes += written
         self._identity_file.note(self._size_bytes)
 
-    def sync(self, identity: IdentityTaken) -> None:
-        """Wait until everything appended is on disk, then note that ``identity``, the last one in it, is. Blocks.
+    def sync(self, identity: IdentityTaken | None) -> None:
+        """Wait until everything appended is on disk, then note that ``identity`` is, the last one in it if it is new. Blocks.
 
         Raises:
             OSError: the disk is failing; what of the journal is on it is not known.
         """
         os.fdatasync(self._file)
-        self._identity_file.write(identity, self._size_bytes)
+        if identity is not None:
+            self._identity_file.write(identity, self._size_bytes)
 
     def is_long(self) -> bool:
         """Whether ``compact`` is worth its cost."""

@@ -67,6 +67,8 @@ class Runner:
         self._carry_out = carry_out
         self._log = log
         self._turn = Turn(machine)
+        self._sync: asyncio.Future[None] | None = None
+        """Makes what is written durable, for statuses that are to be told."""
         self._wakeup = asyncio.Event()
         self._has_room = asyncio.Event()
         self._has_room.set()
@@ -117,10 +119,13 @@ class Runner:
         finally:
             self._is_over = True
             self._has_room.set()
+            if self._sync is not None:
+                # Whoever closes the journal next must not do so under its feet; that it failed is said by now.
+                await asyncio.wait((self._sync,))
 
     async def _gather(self) -> None:
-        """Wait for events or for the next deadline."""
-        if not self._turn.events:
+        """Wait for events, for the end of a sync or for the next deadline."""
+        if not self._turn.events and not (self._sync is not None and self._sync.done()):
             await self._wait()
         if self._pace.is_busy(self._clock.now_ms()):
             # What comes meanwhile shares a line of the journal and a message to the master.
@@ -142,6 +147,8 @@ class Runner:
     async def _take(self) -> list[actions.Action]:
         """Take what waits, write down what follows, and give what is to be done."""
         turn, now_ms = self._turn, self._clock.now_ms()
+        if self._sync is not None and self._sync.done():
+            await self._end_sync()
         taken_before = turn.stepped_count
         turn.run(now_ms)
         self._pace.note(turn.stepped_count - taken_before, now_ms)
@@ -150,10 +157,27 @@ class Runner:
         while self._afterwards and self._afterwards[0][0] <= turn.stepped_count:
             self._afterwards.popleft()[1]()
         if turn.records:
-            await self._write(turn.records, turn.identity)
-        return turn.release()
+            await self._write(turn.records)
+        if turn.must_sync:
+            await self._end_sync()
+            await asyncio.to_thread(self._make_durable, turn.identity)
+        if turn.records and self._journal.is_long():
+            await self._end_sync()
+            await self._compact()
+        released = turn.release()
+        if turn.wants_sync:
+            turn.begin_sync()
+            self._sync = asyncio.get_running_loop().run_in_executor(None, self._make_durable, None)
+            self._sync.add_done_callback(lambda _: self._wakeup.set())
+        return released
 
-    async def _write(self, records: list[Record], identity: IdentityTaken | None) -> None:
+    async def _end_sync(self) -> None:
+        if self._sync is not None:
+            await self._sync
+            self._sync = None
+            self._turn.end_sync()
+
+    async def _write(self, records: list[Record]) -> None:
         for attempt in range(1, JOURNAL_ATTEMPTS_MAX + 1):
             try:
                 self._journal.append(records)
@@ -163,14 +187,10 @@ class Runner:
                 if attempt == JOURNAL_ATTEMPTS_MAX:
                     raise JournalFailed(f"checkpoint: cannot be written: {error}") from error
                 await asyncio.sleep(JOURNAL_PAUSE_S)
-        if identity is not None:
-            await asyncio.to_thread(self._sync, identity)
-        if self._journal.is_long():
-            await self._compact()
         for record in records:
             self._log_record(record)
 
-    def _sync(self, identity: IdentityTaken) -> None:
+    def _make_durable(self, identity: IdentityTaken | None) -> None:
         try:
             self._journal.sync(identity)
         except OSError as error:

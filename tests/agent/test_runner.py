@@ -1,6 +1,7 @@
 """The loop around the machine: written before done, in order, and never without bound."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -94,9 +95,10 @@ async def test_identity_is_durable_before_an_action_that_follows_from_it(
     order: list[str] = []
     sync = journal.sync
 
-    def note(identity: IdentityTaken) -> None:
+    def note(identity: IdentityTaken | None) -> None:
         sync(identity)
-        order.append(f"synced {identity.agent_id or 'nobody'} of epoch {identity.epoch}")
+        if identity is not None:
+            order.append(f"synced {identity.agent_id or 'nobody'} of epoch {identity.epoch}")
 
     monkeypatch.setattr(journal, "sync", note)
     machine = AgentMachine(settings(), restore([], settings()))
@@ -123,6 +125,57 @@ async def test_identity_is_durable_before_an_action_that_follows_from_it(
         "synced a1-1 of epoch 2",
         "SendStatuses",
     ]
+
+
+async def test_a_status_is_on_the_disk_before_it_is_told_and_nothing_else_waits(
+    journal: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    may_sync, started, synced = threading.Event(), asyncio.Event(), asyncio.Event()
+    sync, loop = journal.sync, asyncio.get_running_loop()
+
+    def sync_later(identity: IdentityTaken | None) -> None:
+        may_sync.wait()
+        sync(identity)
+        loop.call_soon_threadsafe(order.append, "synced")
+        loop.call_soon_threadsafe(synced.set)
+
+    def carry_out(action: actions.Action) -> None:
+        order.append(type(action).__name__)
+        if isinstance(action, actions.StartProcess):
+            started.set()
+            if order.count("StartProcess") == 2:
+                may_sync.set()
+
+    monkeypatch.setattr(journal, "sync", sync_later)
+    runner = a_runner(a_registered_agent(), journal, carry_out)
+    run = asyncio.create_task(runner.run())
+    await runner.feed([a_launch("t1"), a_start("t1")])
+    await started.wait()
+    await runner.feed([a_launch("t2")])
+    await synced.wait()
+    runner.put(LEAVE)
+    await run
+
+    told = [name for name in order if name in ("StartProcess", "synced", "SendStatuses")]
+    assert told[:3] == ["StartProcess", "StartProcess", "synced"]
+    assert told.count("SendStatuses") == 1
+
+
+async def test_a_disk_that_fails_while_a_status_waits_ends_the_agent(
+    journal: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_identity: IdentityTaken | None) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(journal, "sync", fail)
+    done: list[actions.Action] = []
+    runner = a_runner(a_registered_agent(), journal, done.append)
+    await runner.feed([a_launch(), a_start()])
+
+    with pytest.raises(JournalFailed, match=r"checkpoint: cannot be made durable: .*Input/output error"):
+        await runner.run()
+    assert not any(isinstance(action, actions.SendStatuses) for action in done)
 
 
 async def test_disk_that_cannot_be_synced_ends_the_agent_before_it_registers(

@@ -17,7 +17,7 @@ class Checkpoint:
 
     records: tuple[Record, ...]
     is_durable: bool = False
-    """Must survive a crash of the host (the agent's id and epoch), not only of the process."""
+    """Must survive a crash of the host, not only of the process: it has the agent's id and epoch, or statuses."""
 
 
 # To the executor.

@@ -154,6 +154,7 @@ class Step:
     now_ms: int = 0
     records: list[Record] = field(default_factory=list)
     is_identity_new: bool = False
+    is_status_new: bool = False
     actions: list[Action] = field(default_factory=list)
     statuses: list[TaskStatus] = field(default_factory=list)
     endings: list[Action] = field(default_factory=list)
@@ -186,9 +187,10 @@ class Step:
         actions: list[Action] = []
         records, statuses = self.records, self.statuses
         if records:
-            actions.append(Checkpoint(records=tuple(records), is_durable=self.is_identity_new))
+            is_durable = self.is_identity_new or self.is_status_new
+            actions.append(Checkpoint(records=tuple(records), is_durable=is_durable))
             records.clear()
-            self.is_identity_new = False
+            self.is_identity_new = self.is_status_new = False
         if self.actions:
             actions += self.actions
             self.actions.clear()

@@ -85,6 +85,7 @@ def _report(step: Step, key: TaskKey, status: TaskStatus) -> None:
         state.over[key] = status
     state.tallies[status.state, status.reason] += 1
     step.records.append(StatusMade(status=status))
+    step.is_status_new = True
     outbox = state.outboxes.get(key)
     if outbox is not None:
         outbox.append(status)

@@ -130,7 +130,7 @@ class Host:
         self._pace = Pace(BUSY_EVENTS)
         self._inbox: Inbox[events.Event] = Inbox(engine, self._take)
         self._reminder = Reminder(engine, self.machine.next_deadline_ms, lambda: self._take([]))
-        self._turn = Turn(self.machine)
+        self._turn = Turn(self.machine, has_journal=False)
         self._session = 0
         self._register()
 

@@ -49,7 +49,7 @@ def test_running_is_reported_with_sequence_one_after_its_record() -> None:
     actions = agent.machine.turn([a_start()], START_MS)
 
     assert actions == [
-        Checkpoint(records=(StatusMade(status=a_status()),)),
+        Checkpoint(records=(StatusMade(status=a_status()),), is_durable=True),
         SendStatuses(statuses=(a_status(),)),
     ]
 

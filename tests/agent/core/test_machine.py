@@ -90,8 +90,88 @@ def test_nothing_is_released_twice_and_no_turn_begins_before_the_last_one_is_rel
         turn.run(now_ms)
 
     assert [type(record) for record in turn.records] == [TaskLaunched, StatusMade]
-    assert [type(action) for action in turn.release()] == [actions.StartProcess, actions.SendStatuses]
+    assert [type(action) for action in turn.release()] == [actions.StartProcess]
+    turn.begin_sync()
+    turn.end_sync()
+    assert [type(action) for action in turn.release()] == [actions.SendStatuses]
     assert turn.release() == []
+
+
+def test_what_goes_to_the_master_waits_for_the_disk_in_order_and_nothing_else_does() -> None:
+    machine, now_ms = a_registered_machine()
+    turn = Turn(machine)
+
+    def after(*happened: events.Event) -> list[str]:
+        turn.events.extend(happened)
+        turn.run(now_ms)
+        return [type(action).__name__ for action in turn.release()]
+
+    def wants_sync() -> bool:
+        return turn.wants_sync
+
+    assert after(a_launch("t1"), a_start("t1")) == ["StartProcess"]
+    assert wants_sync() is True
+    turn.begin_sync()
+    assert wants_sync() is False
+    assert after(events.Pinged(epoch=1), a_launch("t2")) == ["SendHeartbeat", "StartProcess"]
+    assert after(an_exit("t1")) == ["ForgetProcess"]
+    assert wants_sync() is False, "before the first one is done"
+    turn.end_sync()
+    assert after() == ["SendStatuses"]
+    assert wants_sync() is True
+    turn.begin_sync()
+    turn.end_sync()
+    assert after() == ["SendStatuses"]
+    assert wants_sync() is False
+
+
+def test_a_registration_is_the_first_of_its_session_whatever_was_held_for_the_one_before() -> None:
+    machine, now_ms = a_registered_machine()
+    turn = Turn(machine)
+    turn.events.extend([a_launch("t1"), a_start("t1")])
+    turn.run(now_ms)
+    turn.release()
+    turn.begin_sync()
+
+    turn.events.extend([events.SessionClosed(), events.SessionOpened()])
+    turn.run(now_ms)
+    turn.release()
+    turn.end_sync()
+
+    turn.run(now_ms)
+    (hello,) = turn.release()
+    assert isinstance(hello, actions.SendRegistration)
+    assert [status.task_id for status in hello.unacknowledged] == ["t1"]
+
+
+def test_what_is_said_before_leaving_is_not_for_a_session_that_began_meanwhile() -> None:
+    machine, now_ms = a_registered_machine()
+    turn = Turn(machine)
+    leave = events.LeaveRequested(is_stopping_tasks=False, reason="bye")
+
+    turn.events.extend([a_launch("t1"), a_start("t1"), leave, events.SessionClosed(), events.SessionOpened()])
+    turn.run(now_ms)
+
+    assert [type(action).__name__ for action in turn.release()] == ["StartProcess", "LeaveCluster"]
+
+
+def test_an_agent_that_leaves_waits_for_the_disk_and_says_all_before() -> None:
+    machine, now_ms = a_registered_machine()
+    turn = Turn(machine)
+    turn.events.extend([a_launch("t1"), a_start("t1")])
+    turn.run(now_ms)
+    turn.release()
+
+    turn.events.append(events.LeaveRequested(is_stopping_tasks=False, reason="bye"))
+    turn.run(now_ms)
+
+    assert turn.must_sync
+    assert [type(action).__name__ for action in turn.release()] == [
+        "SendStatuses",
+        "SendGoodbye",
+        "LeaveCluster",
+    ]
+    assert not turn.wants_sync
 
 
 def test_a_turn_takes_no_more_than_it_may_and_a_tick_that_is_due_after_it() -> None:
