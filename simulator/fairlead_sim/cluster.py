@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from fairlead_agent.core import actions as agent_actions
 from fairlead_agent.core import events as to_agent
 from fairlead_agent.core.state import AgentSettings
 from fairlead_master.allocation.weights import Weight
@@ -24,7 +23,7 @@ from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sdk.events import Event
-from fairlead_sim.cluster_agent import HostOptions, SimulatedAgent
+from fairlead_sim.cluster_agent import AgentObservers, HostOptions, SimulatedAgent
 from fairlead_sim.cluster_framework import FrameworkOptions, Job, SimulatedFramework
 from fairlead_sim.disk import Disk, DiskOptions
 from fairlead_sim.engine import Alarm, Engine
@@ -79,7 +78,7 @@ class Observers:
     """
 
     master: Callable[[Machine, events.Event, Sequence[actions.Action]], None] = lambda *_: None
-    agent: Callable[[SimulatedAgent, to_agent.Event, Sequence[agent_actions.Action]], None] = lambda *_: None
+    agent: AgentObservers = field(default_factory=AgentObservers)
     framework: Callable[[str, Event], None] = lambda *_: None
     written: Callable[[Sequence[actions.Durable]], None] = lambda *_: None
     """Of what the master's disk has."""
@@ -239,12 +238,17 @@ class SimulatedMaster:
         self._writing = []
 
     def _received(self, connection: Connection, message: Message) -> None:
-        if isinstance(message, events.AgentConnected | events.FrameworkConnected):
+        is_first = isinstance(message, events.AgentConnected | events.FrameworkConnected)
+        is_open = connection.number in self._connections
+        # A live master refuses such a session for good.
+        assert is_first != is_open, (
+            f"session {connection.number}: a first message expected once, got {message}"
+        )
+        if is_first:
             self._connections[connection.number] = connection
             if isinstance(message, events.AgentConnected):
                 self._agent_sessions[connection.number] = None
-        if connection.number in self._connections:
-            self.post(message)  # type: ignore[arg-type]  # the peers' shells send events of the master's core
+        self.post(message)  # type: ignore[arg-type]  # the peers' shells send events of the master's core
 
     def _lost(self, connection: Connection) -> None:
         if self._connections.pop(connection.number, None) is None:
@@ -340,11 +344,9 @@ class Cluster:
     ) -> SimulatedAgent:
         """One more host; its agent is started by ``start``, or by the caller if the cluster runs already."""
         settings = AgentSettings(hostname=name, total=total, kinds=self.kinds, attributes=attributes or {})
-
-        def tell(which: str, event: to_agent.Event, decided: list[agent_actions.Action]) -> None:
-            self.observers.agent(self.agents[which], event, decided)
-
-        agent = SimulatedAgent(name, self.engine, self.network, settings, options or HostOptions(), tell)
+        agent = SimulatedAgent(
+            name, self.engine, self.network, settings, options or HostOptions(), self.observers.agent
+        )
         self.agents[name] = agent
         return agent
 

@@ -4,26 +4,63 @@ The model stands in for the executor and the disk and for nothing else. What a p
 one its command spells out: then a task is all that has to be carried to the host that runs it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from random import Random
 
 from fairlead_agent.core import actions, events
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.records import Record
 from fairlead_agent.core.restore import restore
 from fairlead_agent.core.state import AgentSettings
+from fairlead_agent.core.turn import Turn
+from fairlead_agent.runner import JOURNAL_ATTEMPTS_MAX, JOURNAL_PAUSE_S
 from fairlead_master.core import events as to_master
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec, TaskStatus, TaskUsage
+from fairlead_sim.disk import Disk, DiskOptions
 from fairlead_sim.engine import Alarm, Engine, Occurrence
 from fairlead_sim.network import Connection, End, Message, Network
 
 _COMPACT_AT = 200
 """Records after which the journal is rewritten; small, so that a run of seconds passes through it."""
 
-Step = Callable[[str, events.Event, list[actions.Action]], None]
-"""Told of each step of an agent: its name, the event, the actions."""
+
+@dataclass(slots=True)
+class AgentObservers:
+    """Whoever watches an agent; each is told before anything follows from it."""
+
+    decided: Callable[["SimulatedAgent", list[events.Event], list[actions.Action]], None] = lambda *_: None
+    """Of each turn."""
+    durable: Callable[["SimulatedAgent", Sequence[Record]], None] = lambda *_: None
+    """Of what the disk has more than before."""
+    left: Callable[["SimulatedAgent", actions.Action], None] = lambda *_: None
+    """Of what the agent does on its host or says to the master."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """What an agent has written down, and how much of that the disk has: a crash of the host may take the rest."""
+
+    records: list[Record] = field(default_factory=list)
+    durable_count: int = 0
+
+    def synced(self, count: int) -> list[Record]:
+        """The first so many are on the disk; gives those that were not before."""
+        news = self.records[self.durable_count : count]
+        self.durable_count = max(self.durable_count, count)
+        return news
+
+    def replace(self, records: list[Record]) -> list[Record]:
+        """Rewrite it, shorter, and have that on the disk."""
+        self.records, self.durable_count = records, len(records)
+        return records
+
+    def lose_end(self, random: Random) -> None:
+        """The host crashes: of what the disk was not told to keep it has some."""
+        del self.records[random.randint(self.durable_count, len(self.records)) :]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +198,13 @@ class SimulatedAgent:
         network: Network,
         settings: AgentSettings,
         options: HostOptions,
-        tell: Step,
+        observers: AgentObservers,
     ) -> None:
         self.name = name
         self.machine: AgentMachine | None = None
         """None while its process is down."""
-        self.journal: list[Record] = []
+        self.journal = Journal()
+        self.disk = Disk(engine, DiskOptions())
         self.processes = ProcessTable(engine, options)
         self.settings = settings
         """May be replaced while the agent is down: other totals, other attributes."""
@@ -177,23 +215,34 @@ class SimulatedAgent:
         self._engine = engine
         self._network = network
         self._options = options
-        self._tell = tell
+        self._observers = observers
+        self._turn: Turn | None = None
+        self._is_under_way = False
+        """A turn waits for the disk, or is being carried out."""
+        self._is_syncing = False
+        """For statuses, beside the turns."""
         self._compact_at = _COMPACT_AT
         self._boot = 1
         self._life = 0
         """Counts starts and crashes: what was scheduled in an earlier life does not happen in a later one."""
         self._connection: Connection | None = None
+        self._sessions = 0
+        """Opened in this life."""
         self._crash_after: int | None = None
         self._on_crash: Callable[[], None] = lambda: None
-        self._alarm = Alarm(engine, lambda: self._step(events.Tick()))
+        self._alarm = Alarm(engine, self._run)
 
     def start(self) -> None:
         """Start the agent's process from its journal."""
         assert self.machine is None, f"agent {self.name} is running"
         self._life += 1
-        self.machine = AgentMachine(self.settings, restore(self.journal, self.settings))
+        self.machine = AgentMachine(self.settings, restore(self.journal.records, self.settings))
+        self._turn = Turn(self.machine)
+        self._turn.step = partial(self._decide, self.machine)
+        self._is_under_way = self._is_syncing = False
+        self._sessions = 0
         life = self._life
-        self._step(events.AgentStarted(boot_id=f"boot-{self._boot}"))
+        self._post(events.AgentStarted(boot_id=f"boot-{self._boot}"))
         if life != self._life:
             return  # It crashed amid its first step.
         self._later(self._options.executor_ms, self._connect_executor)
@@ -203,7 +252,7 @@ class SimulatedAgent:
         """Kill the agent's process; what runs on the host runs on."""
         if self.machine is not None:
             self._life += 1
-            self.machine = None
+            self.machine = self._turn = None
             self._crash_after = None
             self.processes.report = lambda _: None
             self._alarm.move(None)
@@ -215,11 +264,12 @@ class SimulatedAgent:
 
     def leave(self, *, is_stopping_tasks: bool) -> None:
         """Ask the agent to end; whoever supervises it starts it again."""
-        self._step(events.LeaveRequested(is_stopping_tasks=is_stopping_tasks, reason="asked to"))
+        self._post(events.LeaveRequested(is_stopping_tasks=is_stopping_tasks, reason="asked to"))
 
     def reboot(self) -> None:
-        """Take the host down with everything on it, but for the disk."""
+        """Take the host down with everything on it, but for what the disk has."""
         self.crash()
+        self.journal.lose_end(self._engine.random)
         self._boot += 1
         self.processes.die()
         self.processes.ended.clear()
@@ -229,7 +279,7 @@ class SimulatedAgent:
         self.processes.die()
         if self.machine is not None and self.machine.state.is_executor_connected:
             self.processes.report = lambda _: None
-            self._step(events.ExecutorLost())
+            self._post(events.ExecutorLost())
 
     def _later(self, delay_ms: int, happen: Callable[[], None]) -> None:
         life = self._life
@@ -239,8 +289,8 @@ class SimulatedAgent:
         assert self.machine is not None, "lives are told apart by their number"
         if self.machine.state.is_executor_connected:
             return
-        self.processes.report = self._step
-        self._step(
+        self.processes.report = self._post
+        self._post(
             events.ExecutorConnected(
                 isolation="none",
                 running=tuple(self.processes.running),
@@ -255,16 +305,17 @@ class SimulatedAgent:
         if self._connection is None:
             self._later(self._network.reconnect_ms(), self._dial)
         else:
-            self._step(events.SessionOpened())
+            self._sessions += 1
+            self._post(events.SessionOpened())
 
     def _received(self, connection: Connection, message: Message) -> None:
         if connection is self._connection and self.machine is not None:
-            self._step(message)  # type: ignore[arg-type]  # the master's shell sends events of the agent's core
+            self._post(message)  # type: ignore[arg-type]  # the master's shell sends events of the agent's core
 
     def _lost(self, connection: Connection) -> None:
         if connection is self._connection and self.machine is not None:
             self._connection = None
-            self._step(events.SessionClosed())
+            self._post(events.SessionClosed())
             self._later(self._network.reconnect_ms(), self._dial)
 
     def _drop_connection(self) -> None:
@@ -272,29 +323,88 @@ class SimulatedAgent:
         if connection is not None:
             connection.break_off()
 
-    def _step(self, event: events.Event) -> None:
-        machine = self.machine
-        if machine is None:
+    # --- turns ---
+
+    def _post(self, event: events.Event) -> None:
+        """Take an event in the next turn; nothing if the process is down."""
+        if self._turn is not None:
+            self._turn.events.append(event)
+            self._run()
+
+    def _run(self) -> None:
+        """Take what has come, and what is due, unless the turn before is not over."""
+        turn = self._turn
+        if turn is not None and not self._is_under_way:
+            self._is_under_way = True
+            turn.run(self._engine.now_ms)
+            self._write(turn)
+
+    def _decide(
+        self, machine: AgentMachine, happened: list[events.Event], now_ms: int
+    ) -> list[actions.Action]:
+        decided = machine.turn(happened, now_ms)
+        self._observers.decided(self, happened, decided)
+        return decided
+
+    def _write(self, turn: Turn, attempt: int = 1) -> None:
+        if turn.records and self.disk.is_full:
+            if attempt < JOURNAL_ATTEMPTS_MAX:
+                self._later(round(1000 * JOURNAL_PAUSE_S), partial(self._write, turn, attempt + 1))
+            else:
+                self._restart()
             return
-        decided = machine.turn([event], self._engine.now_ms)
-        self._tell(self.name, event, decided)
-        for number, action in enumerate(decided):
+        self.journal.records += turn.records
+        if turn.must_sync:
+            self.disk.sync(partial(self._end_sync, turn, len(self.journal.records), self._release))
+        else:
+            self._release(turn)
+
+    def _end_sync(self, turn: Turn, count: int, go_on: Callable[[Turn], None]) -> None:
+        if turn is self._turn:
+            self._observers.durable(self, self.journal.synced(count))
+            go_on(turn)
+
+    def _sync_statuses(self, turn: Turn) -> None:
+        turn.begin_sync()
+        self._is_syncing = True
+        self.disk.sync(partial(self._end_sync, turn, len(self.journal.records), self._go_on))
+
+    def _go_on(self, turn: Turn) -> None:
+        self._is_syncing = False
+        turn.end_sync()
+        self._run()
+
+    def _release(self, turn: Turn) -> None:
+        assert self.machine is not None, "its turn is under way"
+        if len(self.journal.records) > self._compact_at and not self._is_syncing:
+            self._compact(self.machine)
+        for number, action in enumerate(turn.release()):
             if self._crash_after == number:
                 self._crash_after = None
                 self._on_crash()
                 return
-            self._carry_out(machine, action)
-            if self.machine is not machine:
+            self._observers.left(self, action)
+            self._carry_out(action)
+            if turn is not self._turn:
                 return
-        self._alarm.move(machine.next_deadline_ms())
+        self._is_under_way = False
+        self._alarm.move(self.machine.next_deadline_ms())
+        if turn.wants_sync:
+            self._sync_statuses(turn)
+        if turn.events:
+            self._run()
 
-    def _carry_out(self, machine: AgentMachine, action: actions.Action) -> None:
+    def _compact(self, machine: AgentMachine) -> None:
+        self._observers.durable(self, self.journal.replace(machine.snapshot()))
+        self._compact_at = max(_COMPACT_AT, 2 * len(self.journal.records))
+
+    def _restart(self) -> None:
+        """End, and be started again after a moment, as a supervisor of services does."""
+        self.crash()
+        self._later(self._network.reconnect_ms(), self.start)
+
+    def _carry_out(self, action: actions.Action) -> None:
         match action:
-            case actions.Checkpoint():
-                self.journal += action.records
-                if len(self.journal) > self._compact_at:
-                    self.journal = machine.snapshot()
-                    self._compact_at = max(_COMPACT_AT, 2 * len(self.journal))
             case actions.StartProcess():
                 key = (action.framework_id, action.spec.task_id)
                 self.starts.append(key)
@@ -304,7 +414,7 @@ class SimulatedAgent:
             case actions.ForgetProcess():
                 self.processes.forget(action.key)
             case actions.MeasureUsage():
-                self._later(0, lambda: self._step(events.UsageMeasured(measurements=self.processes.usage())))
+                self._post(events.UsageMeasured(measurements=self.processes.usage()))
             case actions.StartExecutor():
                 self._later(self._options.executor_ms, self._connect_executor)
             case actions.StopExecutor():
@@ -315,16 +425,14 @@ class SimulatedAgent:
                 if self._connection is not None:
                     self._connection.close()
                     self._connection = None
-                self.crash()
-                # As a supervisor of services would, after a moment.
-                self._later(self._network.reconnect_ms(), self.start)
+                self._restart()
             case _:
                 self._say(action)
 
     def _say(self, action: actions.Action) -> None:
-        connection = self._connection
-        if connection is None:
-            return
+        connection, machine = self._connection, self.machine
+        if connection is None or machine is None or machine.state.session_count != self._sessions:
+            return  # Decided for a session that is over.
         match action:
             case actions.SendRegistration():
                 owed = tuple(map(self.retell, action.unacknowledged))
@@ -342,7 +450,7 @@ class SimulatedAgent:
             case actions.CloseSession():
                 connection.close()
                 self._connection = None
-                self._later(0, lambda: self._step(events.SessionClosed()))
+                self._post(events.SessionClosed())
                 self._later(self._network.reconnect_ms(), self._dial)
             case _:
                 raise AssertionError(f"agent {self.name}: nobody carries out {action}")

@@ -1,13 +1,18 @@
-"""The oracle of durability: nothing that depends on a durable action is seen outside before that action is durable.
+"""The oracles of durability: nothing that depends on what is to be durable is seen outside before that is durable.
 
-It knows in what order a master decided, what its disk has and what leaves, and nothing of how the one waits for the other.
+They know in what order a master or an agent decided, what its disk has and what leaves, and nothing of how the one waits for
+the other.
 """
 
 from collections.abc import Sequence
 
+from fairlead_agent.core import actions as agent_actions
+from fairlead_agent.core.records import IdentityTaken, Record, StatusMade, TaskLaunched, TaskRemembered
 from fairlead_master.core.actions import Action, ConfirmAgent, Durable, WelcomeFramework
 from fairlead_master.core.durability import Subject, subject
 from fairlead_master.core.machine import Machine
+from fairlead_proto.tasks import TaskStatus
+from fairlead_sim.cluster_agent import SimulatedAgent
 
 
 class Barrier:
@@ -68,3 +73,50 @@ def _told(action: Action) -> Subject | None:
             return "agent", action.agent_id
         case _:
             return None
+
+
+class AgentBarrier:
+    """Watches the agents of one run: a status that a master was told, and who told it, outlive a crash of the host."""
+
+    def __init__(self) -> None:
+        self._identities: dict[str, IdentityTaken] = {}
+        """The last decided, by agent."""
+        self._on_disk: dict[str, IdentityTaken] = {}
+        self._statuses: set[TaskStatus] = set()
+        """On some disk."""
+
+    def note(self, agent: SimulatedAgent, decided: Sequence[agent_actions.Action]) -> None:
+        """A turn has decided this."""
+        for action in decided:
+            if isinstance(action, agent_actions.Checkpoint):
+                for record in action.records:
+                    if isinstance(record, IdentityTaken):
+                        self._identities[agent.name] = record
+
+    def wrote(self, agent: SimulatedAgent, records: Sequence[Record]) -> None:
+        """The disk has this."""
+        for record in records:
+            if isinstance(record, IdentityTaken):
+                self._on_disk[agent.name] = record
+            elif isinstance(record, StatusMade | TaskRemembered):
+                self._statuses.add(record.status)
+
+    def check(self, agent: SimulatedAgent, action: agent_actions.Action) -> None:
+        """Raise if this may not leave yet."""
+        identity = self._identities[agent.name]
+        assert self._on_disk.get(agent.name) == identity, (
+            f"{agent.name} acts before it is durable that {identity}: {action}"
+        )
+        told: Sequence[TaskStatus] = ()
+        if isinstance(action, agent_actions.SendStatuses):
+            told = action.statuses
+        elif isinstance(action, agent_actions.SendRegistration):
+            told = action.unacknowledged
+        early = [status for status in told if status not in self._statuses]
+        assert not early, f"{agent.name} tells before it is durable: {early}"
+        if isinstance(action, agent_actions.StartProcess):
+            known = any(
+                isinstance(record, TaskLaunched) and record.spec.task_id == action.spec.task_id
+                for record in agent.journal.records
+            )
+            assert known, f"{agent.name} starts what it has not written down: {action}"

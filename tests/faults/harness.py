@@ -26,12 +26,12 @@ from fairlead_proto.task_state import TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import events as session_events
 from fairlead_sim.cluster import Cluster, Observers
-from fairlead_sim.cluster_agent import HostOptions, SimulatedAgent
+from fairlead_sim.cluster_agent import AgentObservers, HostOptions, SimulatedAgent
 from fairlead_sim.cluster_framework import FrameworkOptions, Job
 from fairlead_sim.disk import DiskOptions
 from fairlead_sim.engine import Engine
 from fairlead_sim.network import NetworkOptions
-from tests.faults.barrier import Barrier
+from tests.faults.barrier import AgentBarrier, Barrier
 
 TRANSCRIPT_LINES = 60
 POLICIES = ("drf", "slots:2", "slots:3", "fifo")
@@ -90,14 +90,14 @@ class Run:
         """The first end an agent reported of each of its tasks."""
         self._hash = hashlib.sha256()
         self.engine = Engine(self.random)
-        self.barrier = Barrier()
+        self.barrier, self.agent_barrier = Barrier(), AgentBarrier()
         self.cluster = Cluster(
             self.engine,
             settings=replace(SETTINGS, allocation=AllocationSettings(policy=self.random.choice(POLICIES))),
             network=plan.network,
             observers=Observers(
                 self._saw_master,
-                self._saw_agent,
+                AgentObservers(self._saw_agent, self.agent_barrier.wrote, self.agent_barrier.check),
                 self._saw_framework,
                 written=self.barrier.wrote,
                 no_room=self.barrier.excuse,
@@ -108,7 +108,8 @@ class Run:
         for number in range(plan.agents):
             total = (self.random.choice((2_000, 4_000)), self.random.choice((4, 8)) * GIB, 0, 0)
             options = HostOptions(start_max_ms=self.random.choice((5, 1_500)), end_ms=20)
-            self.cluster.add_agent(f"host{number}", total, options=options)
+            agent = self.cluster.add_agent(f"host{number}", total, options=options)
+            agent.disk.options = DiskOptions(sync_max_ms=30)
         for number in range(plan.frameworks):
             name = f"fw{number}"
             self.cluster.add_framework(
@@ -199,6 +200,7 @@ class Run:
             self._change_policy,
             self._change_weight,
             self._fill_disk,
+            self._fill_disk_of_agent,
         )
         fault = self.random.choice(kinds)
         name = fault.__name__.strip("_")
@@ -293,6 +295,11 @@ class Run:
         disk.is_full, disk.looks_full = True, self.random.random() < 0.5
         self.engine.after(self.random.randint(1, 5_000), self._make_room)
 
+    def _fill_disk_of_agent(self) -> None:
+        disk = self._some_agent().disk
+        disk.is_full = True
+        self.engine.after(self.random.randint(1, 20_000), lambda: setattr(disk, "is_full", False))
+
     def _make_room(self) -> None:
         self.cluster.master.disk.is_full = False
 
@@ -304,6 +311,7 @@ class Run:
         self.cluster.network.options = QUIET
         self.cluster.network.heal()
         for agent in self.cluster.agents.values():
+            agent.disk.is_full = False
             # Large enough for every job, or one that fits nowhere would wait for ever.
             if agent.settings.total[0] < 4_000:
                 agent.crash()
@@ -374,9 +382,15 @@ class Run:
         invariants.check(machine.master)
 
     def _saw_agent(
-        self, agent: SimulatedAgent, event: agent_events.Event, decided: Sequence[agent_actions.Action]
+        self,
+        agent: SimulatedAgent,
+        happened: list[agent_events.Event],
+        decided: list[agent_actions.Action],
     ) -> None:
-        self._note(f"{agent.name}: {event}", *decided)
+        for event in happened:
+            self._note(f"{agent.name}: {event}")
+        self._note(f"{agent.name}", *decided)
+        self.agent_barrier.note(agent, decided)
         assert agent.machine is not None, f"{agent.name} took a step while it was down"
         check_agent(agent.machine.state)
 

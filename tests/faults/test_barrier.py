@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from fairlead_agent.core import turn as agent_turn
+from fairlead_agent.core.actions import Checkpoint
 from fairlead_master.core import durability
 from fairlead_master.core.actions import DURABLE, Action
 from fairlead_master.core.durability import Released
@@ -32,8 +34,8 @@ def overtake_what_waits(turn: Turn, orders: list[Action]) -> None:
         turn._let_go(orders)
 
 
-def run_seeds() -> None:
-    for seed in range(_SEEDS):
+def run_seeds(count: int = _SEEDS) -> None:
+    for seed in range(count):
         Run(Plan(seed=seed)).execute()
 
 
@@ -52,3 +54,38 @@ def test_an_id_that_is_told_without_room_to_write_it_is_seen(monkeypatch: pytest
 
     with pytest.raises(AssertionError, match="told, and never written"):
         run_seeds()
+
+
+def test_a_status_that_an_agent_tells_before_the_disk_has_it_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_turn, "_IN_ORDER", frozenset())
+
+    with pytest.raises(AssertionError, match="tells before it is durable"):
+        run_seeds()
+
+
+def test_an_agent_that_acts_before_the_disk_knows_who_it_is_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = agent_turn.Turn.run
+
+    def forget_the_sync(turn: agent_turn.Turn, now_ms: int) -> None:
+        run(turn, now_ms)
+        turn.must_sync = False
+
+    monkeypatch.setattr(agent_turn.Turn, "run", forget_the_sync)
+
+    with pytest.raises(AssertionError, match="acts before it is durable"):
+        run_seeds()
+
+
+def test_an_agent_whose_host_forgets_what_was_told_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the oracle, by what comes of it: without a sync of statuses a task ends twice, or never."""
+    write = agent_turn.Turn._write
+
+    def call_none_durable(turn: agent_turn.Turn, checkpoint: Checkpoint) -> None:
+        write(turn, checkpoint)
+        turn._has_statuses = False
+
+    monkeypatch.setattr(agent_turn.Turn, "_write", call_none_durable)
+    monkeypatch.setattr("tests.faults.harness.AgentBarrier.check", lambda *_: None)
+
+    with pytest.raises(AssertionError, match=r"ended twice|quiet ms"):
+        run_seeds(30)

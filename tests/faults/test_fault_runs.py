@@ -105,7 +105,7 @@ def test_the_faults_reach_what_they_are_for() -> None:
     }
     expected |= {"ForgetAgent", "ForgetFramework", "AnnounceAgentGone", "StartExecutor", "KillProcess"}
     assert not (missing := sorted(expected - set(reached))), f"never came about: {missing}"
-    assert len(faults) == 12, f"kinds of faults that happened: {sorted(faults)}"
+    assert len(faults) == 13, f"kinds of faults that happened: {sorted(faults)}"
 
 
 PRINT_DIGEST = "from tests.faults.harness import *; run = Run(Plan(seed=7)); run.execute(); print(run.digest)"

@@ -19,7 +19,7 @@ from fairlead_sdk.amounts import Number, parse_amounts
 from fairlead_sdk.clock import wait_until
 from fairlead_sdk.errors import LinkBroken, Refused
 from fairlead_sim.cluster import Cluster, Observers
-from fairlead_sim.cluster_agent import HostOptions
+from fairlead_sim.cluster_agent import AgentObservers, HostOptions
 from fairlead_sim.network import NetworkOptions
 from fairlead_sim.testing.memory_link import MemoryLink
 from fairlead_sim.testing.outcomes import Matcher, Outcome, Script
@@ -67,7 +67,7 @@ class VirtualMaster:
             kinds=self._kinds,
             settings=settings,
             network=_REDIAL,
-            observers=Observers(self._tasks.saw_master, self._tasks.saw_agent),
+            observers=Observers(self._tasks.saw_master, AgentObservers(self._tasks.saw_agent)),
         )
         self._cluster.start()
         self._links: list[MemoryLink] = []
@@ -95,7 +95,8 @@ class VirtualMaster:
         options = HostOptions(start_min_ms=0, start_max_ms=0, end_ms=0, executor_ms=0)
         host = self._cluster.add_agent(agent_id, total, attributes=attributes, options=options)
         # As one whose id was given by an earlier master: tests want to name it.
-        host.journal = [IdentityTaken(agent_id=AgentId(agent_id), boot_id="boot-1", incarnation=0, epoch=0)]
+        identity = IdentityTaken(agent_id=AgentId(agent_id), boot_id="boot-1", incarnation=0, epoch=0)
+        host.journal.replace([identity])
         host.processes.program_of = self._tasks.program_of
         host.retell = self._tasks.retold
         named = {**(attributes or {}), "hostname": agent_id, "agent_id": agent_id}

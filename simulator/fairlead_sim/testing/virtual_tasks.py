@@ -112,7 +112,7 @@ class TaskBook:
                     )
 
     def saw_agent(
-        self, _agent: SimulatedAgent, _event: to_agent.Event, decided: Sequence[agent_actions.Action]
+        self, _agent: SimulatedAgent, _events: list[to_agent.Event], decided: list[agent_actions.Action]
     ) -> None:
         """Note what an agent wrote down about its tasks."""
         for action in decided:
