@@ -11,17 +11,17 @@ from typing import Any, Final
 
 import click
 
-from fairlead_cli.display import make_display, progress_text
+from fairlead_cli.display import OutputFollower, make_display, progress_text
 from fairlead_cli.errors import EXIT_INTERRUPTED
-from fairlead_cli.output_following import OutputFollower
 from fairlead_cli.printing import print_json
-from fairlead_cli.result_rows import result_row
+from fairlead_cli.rows import Row, usage
 from fairlead_cli.run_request import RunRequest
 from fairlead_cli.running import Run, explain, open_run
 from fairlead_cli.sandbox import AsyncConnection, async_connected
 from fairlead_cli.tables import printable
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.v1.operator_pb2 import ListTasksRequest
+from fairlead_sdk.framework import Framework
 from fairlead_sdk.task import Task, TaskResult
 
 EXPLAIN_AFTER_S: Final = 2.0
@@ -252,3 +252,31 @@ def _outcome(result: TaskResult) -> str:
     why = result.message or (f"exit code {result.exit_code}" if result.exit_code is not None else "")
     reason = result.reason.value.lower().replace("_", " ")
     return f"{result.state.value.lower()}{where}{took}: {why or reason}"
+
+
+def result_row(ended: TaskResult, framework: Framework) -> Row:
+    """A row of ``fairlead run --json``: the keys of ``task``, from what the framework itself knows."""
+    demand = ended.task.demand
+    return {
+        "id": ended.task_id,
+        "name": ended.task.name,
+        "framework_id": framework.framework_id,
+        "framework": framework.name,
+        "role": framework.role,
+        "agent_id": ended.agent_id or None,
+        "state": ended.state.value,
+        "cpus": demand.cpus_milli / 1000,
+        "mem_bytes": demand.mem_bytes,
+        "disk_bytes": demand.disk_bytes,
+        "gpus": demand.gpus_milli / 1000,
+        "submitted_ms": ended.submitted_ms or None,
+        "started_ms": ended.started_ms or None,
+        "finished_ms": ended.finished_ms or None,
+        "exit_code": ended.exit_code,
+        "signal": ended.signal,
+        "reason": ended.reason.value,
+        "message": ended.message,
+        "command": list(ended.task.command),
+        "labels": dict(sorted(ended.task.labels.items())),
+        "usage": None if ended.usage is None else usage(ended.usage),
+    }

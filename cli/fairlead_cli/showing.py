@@ -1,16 +1,30 @@
-"""What a listing command does: fetch, print, and print again while watched."""
+"""What a listing command does: fetch, print, and print again whenever the master's stream of changes says so, never by polling."""
 
 import json
 import sys
+import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NoReturn
 
-from fairlead_cli import rows, tables, watching
-from fairlead_cli.connection import Connection, connected
+import grpc
+
+from fairlead_cli import rows, tables
+from fairlead_cli.connection import Connection, as_expected, connected
+from fairlead_cli.errors import Unreachable
 from fairlead_cli.pages import FRAMEWORKS, Listing
 from fairlead_cli.printing import print_json, print_table
-from fairlead_proto.v1.operator_pb2 import AllocationLogRequest
+from fairlead_cli.rows import Row
+from fairlead_proto.v1 import operator_pb2
+
+REDRAW_INTERVAL_S: Final = 0.1
+"""Least time between two listings: a busy cluster changes thousands of times a second, an eye sees ten of them."""
+
+STREAM_S: Final = 60.0
+"""After this long without news the stream is opened anew, in case the host at its other end is gone without a word."""
+
+RECONNECT_S: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
+"""Waits between attempts while the master is away; the last one repeats."""
 
 
 def show(master: str, listing: Listing, *, as_json: bool, is_watched: bool) -> None:
@@ -58,7 +72,9 @@ def unnamed_waiting(tasks: Sequence[rows.Row], frameworks: Sequence[rows.Row]) -
 def show_log(master: str, limit: int, *, as_json: bool) -> None:
     """Print the allocator's last decisions, newest first."""
     with connected(master) as connection:
-        answer = connection.call(connection.operator.AllocationLog, AllocationLogRequest(limit=limit))
+        answer = connection.call(
+            connection.operator.AllocationLog, operator_pb2.AllocationLogRequest(limit=limit)
+        )
     decisions = [rows.decision(decision) for decision in answer.decisions]
     if as_json:
         print_json(decisions)
@@ -68,13 +84,13 @@ def show_log(master: str, limit: int, *, as_json: bool) -> None:
 
 def _watch(connection: Connection, listing: Listing, *, as_json: bool) -> NoReturn:
     if as_json:
-        watching.watch(connection, listing, lambda found: print(json.dumps(found), flush=True))
+        _follow(connection, listing, lambda found: print(json.dumps(found), flush=True))
     if not sys.stdout.isatty():
-        watching.watch(connection, listing, lambda found: _print_block(found, listing))
+        _follow(connection, listing, lambda found: _print_block(found, listing))
     from rich.live import Live
 
     with Live(auto_refresh=False) as live:
-        watching.watch(
+        _follow(
             connection,
             listing,
             lambda found: live.update(
@@ -88,3 +104,63 @@ def _watch(connection: Connection, listing: Listing, *, as_json: bool) -> NoRetu
 
 def _print_block(found: list[rows.Row], listing: Listing) -> None:
     print(tables.plain_table(found, listing.columns, listing.footer(found)), end="\n\n", flush=True)
+
+
+def _follow(connection: Connection, listing: Listing, show: Callable[[list[Row]], None]) -> NoReturn:
+    """Show the listing now and after every change, until interrupted.
+
+    A master that goes away is waited for, however long; one that is not there at the beginning is an error.
+
+    Raises:
+        Unreachable: no master answers at the start.
+        Refused: the master refuses the listing.
+    """
+    rows, version = listing.fetch(connection)
+    show(rows)
+    while True:
+        try:
+            _await_change(connection, listing.kinds, version)
+            latest, version = listing.fetch(connection)
+        except Unreachable as error:
+            latest, version = _fetch_when_back(connection, listing, error)
+        if latest != rows:
+            rows = latest
+            show(rows)
+        time.sleep(REDRAW_INTERVAL_S)
+
+
+def _await_change(connection: Connection, kinds: tuple[str, ...], version: int) -> None:
+    """Return when something changed after ``version``, or when it is time to look anyway.
+
+    Raises:
+        Unreachable: the master is gone.
+    """
+    request = operator_pb2.WatchRequest(from_version=version, kinds=kinds)
+    stream = connection.operator.Watch(request, timeout=STREAM_S)
+    try:
+        for changes in stream:
+            if changes.resync or (changes.changes and changes.version > version):
+                return
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return
+        raise as_expected(error, connection.address) from error
+    finally:
+        stream.cancel()
+
+
+def _fetch_when_back(connection: Connection, listing: Listing, error: Unreachable) -> tuple[list[Row], int]:
+    print(f"fairlead: {error.message}; trying again", file=sys.stderr)
+    for wait_s in _waits():
+        time.sleep(wait_s)
+        try:
+            return listing.fetch(connection)
+        except Unreachable:
+            continue
+    raise AssertionError("unreachable: the waits have no end")
+
+
+def _waits() -> Iterator[float]:
+    yield from RECONNECT_S
+    while True:
+        yield RECONNECT_S[-1]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.errors import Unreachable
-from fairlead_cli.reaching import RETRY_MS, reach
+from fairlead_cli.running import RETRY_MS, reach
 from fairlead_local.cluster import LocalCluster
 from fairlead_sim.testing import VirtualClock
 from tests.cli.conftest import Invoke
