@@ -214,7 +214,7 @@ class Agent:
             case actions.Checkpoint() | actions.LeaveCluster():
                 raise AssertionError(f"the runner keeps {type(action).__name__} to itself")
             case actions.ConfirmSession():
-                self._session.confirm()
+                self._session.confirm(action.files_token)
                 self._announce(action)
 
     def _announce(self, confirmed: actions.ConfirmSession) -> None:
@@ -253,7 +253,7 @@ class Agent:
         self._runner.after(begin)
 
     def _reply(self, chunk: agent_pb2.FileChunk) -> None:
-        self._session.send([agent_pb2.AgentMessage(file_chunk=chunk)])
+        self._session.send_chunk(chunk)
 
 
 def _make_telemetry(

@@ -97,6 +97,7 @@ def _read_registered(message: agent_pb2.Registered, epoch: int) -> events.Regist
             "registered.heartbeat_interval_ms", message.heartbeat_interval_ms
         ),
         master=convert.read_peer("registered", message.version, message.capabilities),
+        files_token=fields.read_name("registered.files_token", message.files_token),
     )
 
 

@@ -17,6 +17,7 @@ from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.core.events import SessionClosed, SessionOpened
 from fairlead_agent.executor_link import Feed
+from fairlead_agent.file_stream import FileStream, OnFileRequest
 from fairlead_agent.messages import read_batch
 from fairlead_proto.backoff import Backoff
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
@@ -41,6 +42,9 @@ BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
 FLUSH_TIMEOUT_S: Final = 2.0
 """For the last messages of an agent that leaves. They are repeated by its successor if they do not get through."""
 
+FILES_PAUSE_S: Final = 1.0
+"""Until a stream of files that broke is dialled again; meanwhile its session carries them."""
+
 _CHANNEL_OPTIONS: Final = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -63,7 +67,6 @@ _STREAM_ERRORS: Final = (
 """All that a stream may raise. None of them says anything about the agent, so each is followed by another session."""
 
 _Call = grpc.aio.StreamStreamCall[agent_pb2.AgentMessages, agent_pb2.MasterMessages]
-OnFileRequest = Callable[[agent_pb2.FileRequest], None]
 
 
 class MasterSession:
@@ -105,6 +108,9 @@ class MasterSession:
         self._queued = asyncio.Event()
         self._over = asyncio.Event()
         self._is_open = False
+        self._files: FileStream | None = None
+        self._files_token = ""
+        self._confirmed = asyncio.Event()
         self._ending = asyncio.Event()
         self._close_reason = ""
         self._closing = asyncio.Event()
@@ -129,9 +135,22 @@ class MasterSession:
     def _tell_of_unknown(self, what: str, detail: str) -> None:
         self._log.warning("master.unknown_skipped", what=what, detail=detail)
 
-    def confirm(self) -> None:
-        """Say that the master has accepted the registration: the next pause is a short one again."""
+    def send_chunk(self, chunk: agent_pb2.FileChunk) -> None:
+        """Queue what answers a request for a file: by the stream of files, or by the session while that is away."""
+        if self._files is not None:
+            self._files.send(chunk)
+        else:
+            self.send([agent_pb2.AgentMessage(file_chunk=chunk)])
+
+    def confirm(self, files_token: str = "") -> None:
+        """Say that the master has accepted the registration: the next pause is a short one again.
+
+        Args:
+            files_token: begins a stream of files beside this session; empty: this master has none.
+        """
         self._backoff.reset()
+        self._files_token = files_token
+        self._confirmed.set()
 
     def close(self, reason: str) -> None:
         """End the session that is open; another is begun after a pause."""
@@ -171,6 +190,8 @@ class MasterSession:
             call = agent_pb2_grpc.AgentServiceStub(channel).Session()
             self._queue.clear()
             self._over.clear()
+            self._confirmed.clear()
+            files = asyncio.create_task(self._keep_files(channel), name="session-files")
             self._is_open = True
             try:
                 await self._feed([SessionOpened()])
@@ -181,7 +202,26 @@ class MasterSession:
                 self._on_end()
                 self._over.set()
                 call.cancel()
+                files.cancel()
+                await asyncio.gather(files, return_exceptions=True)
                 await self._feed([SessionClosed()])
+
+    async def _keep_files(self, channel: grpc.aio.Channel) -> None:
+        """Keep a stream of files as long as the session lasts, if the master has such streams."""
+        stub = agent_pb2_grpc.AgentServiceStub(channel)
+        while True:
+            await self._confirmed.wait()
+            if not self._files_token:
+                self._confirmed.clear()
+                continue
+            stream = self._files = FileStream(stub.Files(), self._on_file_request)
+            try:
+                await stream.serve(self._files_token)
+            except _STREAM_ERRORS as error:
+                self._log.info("files.away", detail=_describe(error))
+            finally:
+                self._files = None
+            await asyncio.sleep(FILES_PAUSE_S)
 
     async def _serve(self, call: _Call) -> str:
         read = asyncio.create_task(self._read(call), name="session-read")

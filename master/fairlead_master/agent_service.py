@@ -8,6 +8,7 @@ import grpc
 import structlog
 
 from fairlead_master import agent_wire, sessions
+from fairlead_master.agent_files import AgentAwayError, AgentFiles
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession
 from fairlead_master.runner import Runner
@@ -26,10 +27,6 @@ Context = Any
 """grpc.aio.ServicerContext of the two batch messages; the stubs make it generic, the class is not at run time."""
 
 
-class AgentAwayError(Exception):
-    """The agent that has the file is not connected, or left before it answered."""
-
-
 class AgentService(agent_pb2_grpc.AgentServiceServicer):
     """Sessions of agents."""
 
@@ -37,6 +34,8 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
         self._runner = runner
         self._kinds = kinds
         self._sessions: dict[int, _Session] = {}
+        self._files: dict[str, AgentFiles] = {}
+        """By the token of their streams."""
         self.traffic = Traffic()
         self.unknowns = Unknowns(_tell_of_unknown)
 
@@ -44,10 +43,26 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
         """Serve one session to its end."""
         session = _Session(self._runner, self._kinds, context, self.traffic, self.unknowns)
         self._sessions[session.number] = session
+        self._files[session.files.token] = session.files
         try:
             await session.serve()
         finally:
             del self._sessions[session.number]
+            del self._files[session.files.token]
+
+    async def Files(self, _request_iterator: object, context: Context) -> None:
+        """Serve the stream of files of one session to its end."""
+        try:
+            async with asyncio.timeout(sessions.FIRST_MESSAGE_SECONDS_MAX):
+                first = await context.read()
+        except TimeoutError:
+            first = grpc.aio.EOF
+        files = self._files.get(first.token) if isinstance(first, pb.FileAnswers) else None
+        if files is None:
+            detail = "token: expected the files_token of a session that stands"
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, detail)
+            return
+        await files.serve(context)
 
     async def ask_file(self, agent_id: AgentId, request: pb.FileRequest, timeout_s: float) -> pb.FileChunk:
         """Ask an agent about a sandbox.
@@ -62,7 +77,7 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
         if session is None:
             raise AgentAwayError(f"agent {agent_id} is not connected")
         try:
-            return await asyncio.wait_for(session.ask_file(request), timeout_s)
+            return await asyncio.wait_for(session.files.ask(request), timeout_s)
         except TimeoutError:
             raise AgentAwayError(f"agent {agent_id} did not answer within {timeout_s:g} s") from None
 
@@ -93,8 +108,7 @@ class _Session:
         self._traffic = traffic
         self._unknowns = unknowns
         self._reading = Reading()
-        self._questions: dict[int, asyncio.Future[pb.FileChunk]] = {}
-        self._questions_asked = 0
+        self.files = AgentFiles(traffic, self._ask_file)
         self._end_reason = "the stream ended"
         self.number = runner.open_session(self._send)
         self._unopened = asyncio.get_running_loop().call_later(
@@ -108,9 +122,7 @@ class _Session:
             self._unopened.cancel()
             if self.outbox.overflown.is_set():
                 self._end_reason = "its messages were not read"
-            for question in self._questions.values():
-                if not question.done():
-                    question.set_exception(AgentAwayError("the agent left before it answered"))
+            self.files.end()
             self._runner.close_session(self.number)
             self._runner.post(events.AgentDisconnected(session=self.number, reason=self._end_reason))
             self._log.info("agent.disconnected", session=self.number, reason=self._end_reason)
@@ -154,29 +166,16 @@ class _Session:
                 for beat in await self._reading.read(message, read_beats):
                     self._runner.post(beat)
             case "file_chunk":
-                question = self._questions.get(message.file_chunk.request_id)
-                if question is not None and not question.done():
-                    question.set_result(message.file_chunk)
+                self.files.take(message.file_chunk)
             case "goodbye":
                 self._end_reason = message.goodbye.reason[:200]
             case which:
                 expected = "statuses, heartbeat, file_chunk or goodbye"
                 raise InvalidFieldError(f"message: expected {expected}, got {which}")
 
-    async def ask_file(self, request: pb.FileRequest) -> pb.FileChunk:
-        self._questions_asked += 1
-        number = self._questions_asked
-        question: asyncio.Future[pb.FileChunk] = asyncio.get_running_loop().create_future()
-        self._questions[number] = question
-        numbered = pb.FileRequest()
-        numbered.CopyFrom(request)
-        numbered.request_id = number
+    def _ask_file(self, request: pb.FileRequest) -> None:
         epoch = self._runner.machine.master.epoch
-        self.outbox.put(pb.MasterMessages(epoch=epoch, messages=[pb.MasterMessage(file_request=numbered)]))
-        try:
-            return await question
-        finally:
-            del self._questions[number]
+        self.outbox.put(pb.MasterMessages(epoch=epoch, messages=[pb.MasterMessage(file_request=request)]))
 
     def _send(self, orders: list[Action]) -> None:
         master = self._runner.machine.master
@@ -185,6 +184,7 @@ class _Session:
             self._kinds,
             epoch=master.epoch,
             heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
+            files_token=self.files.token,
         )
         for batch in batches:
             self.outbox.put(batch)

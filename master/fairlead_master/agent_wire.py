@@ -22,6 +22,14 @@ from fairlead_proto.v1 import types_pb2
 _REFUSALS: Final = {code: pb.RefusalCode.Value(f"REFUSAL_CODE_{code.value}") for code in RefusalCode}
 """Enum fields take the names of their values."""
 
+_Order = (
+    actions.LaunchTasks
+    | actions.AcknowledgeStatuses
+    | actions.KillTask
+    | actions.PingAgent
+    | actions.EndAgentSession
+)
+
 _OUR_OWN: Final = frozenset({TaskState.STAGING, TaskState.UNREACHABLE, TaskState.GONE})
 """What only a master says of a task: it was sent to its agent, which is away, or will not return."""
 
@@ -117,7 +125,12 @@ def _check_state(field: str, state: TaskState) -> None:
 
 
 def write_actions(
-    orders: Sequence[actions.ToAgent], kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+    orders: Sequence[actions.ToAgent],
+    kinds: ResourceKinds,
+    *,
+    epoch: int,
+    heartbeat_interval_ms: int,
+    files_token: str = "",
 ) -> list[pb.MasterMessages]:
     """The batches for one agent that actions make, in their order; acknowledgements that follow one another are one.
 
@@ -141,21 +154,28 @@ def write_actions(
             message = batch.messages.add()
             record_room = RECORDS_PER_ACTION_MAX if size else 0
         record_room -= size
-        _fill_message(message, action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
+        if isinstance(action, actions.ConfirmAgent):
+            _fill_registered(message.registered, action.agent_id, epoch, heartbeat_interval_ms, files_token)
+        else:
+            _fill_message(message, action, kinds)
     return batches
 
 
 # Parts are written where they belong: giving a message to another one's constructor copies it.
 
 
-def _fill_message(
-    message: pb.MasterMessage,
-    action: actions.ToAgent,
-    kinds: ResourceKinds,
-    *,
-    epoch: int,
-    heartbeat_interval_ms: int,
+def _fill_registered(
+    registered: pb.Registered, agent_id: str, epoch: int, heartbeat_interval_ms: int, files_token: str
 ) -> None:
+    registered.agent_id = agent_id
+    registered.epoch = epoch
+    registered.heartbeat_interval_ms = heartbeat_interval_ms
+    registered.version = fairlead_master.__version__
+    registered.capabilities.extend(convert.OUR_CAPABILITIES)
+    registered.files_token = files_token
+
+
+def _fill_message(message: pb.MasterMessage, action: _Order, kinds: ResourceKinds) -> None:
     match action:
         case actions.LaunchTasks():
             launches = message.launch.tasks
@@ -176,12 +196,6 @@ def _fill_message(
             kill.task_id = action.task_id
             kill.grace_period_ms = action.grace_period_ms
             kill.reason = convert.write_reason(action.reason)
-        case actions.ConfirmAgent():
-            message.registered.agent_id = action.agent_id
-            message.registered.epoch = epoch
-            message.registered.heartbeat_interval_ms = heartbeat_interval_ms
-            message.registered.version = fairlead_master.__version__
-            message.registered.capabilities.extend(convert.OUR_CAPABILITIES)
         case actions.PingAgent():
             message.ping.SetInParent()
         case actions.EndAgentSession():

@@ -18,7 +18,13 @@ CALLS_MAX: Final = 1_024
 CALLS_PER_PEER_MAX: Final = 256
 """From one host: a screen or a script has a few under way. A quarter of all, so that three hosts do not use them up."""
 
-_SESSIONS: Final = frozenset({"/fairlead.v1.FrameworkService/Connect", "/fairlead.v1.AgentService/Session"})
+_SESSIONS: Final = frozenset(
+    {
+        "/fairlead.v1.FrameworkService/Connect",
+        "/fairlead.v1.AgentService/Session",
+        "/fairlead.v1.AgentService/Files",
+    }
+)
 
 Handler = Any
 """grpc.RpcMethodHandler; its fields are not declared."""

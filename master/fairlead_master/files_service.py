@@ -4,7 +4,8 @@ from typing import Any, Final
 
 import grpc
 
-from fairlead_master.agent_service import AgentAwayError, AgentService
+from fairlead_master.agent_files import AgentAwayError
+from fairlead_master.agent_service import AgentService
 from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Task
 from fairlead_master.runner import Runner

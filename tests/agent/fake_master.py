@@ -21,7 +21,15 @@ _CUT = agent_pb2.MasterMessage()
 class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
     """Accepts every agent, unless told otherwise."""
 
-    def __init__(self, *, epoch: int = 1, heartbeat_ms: int = 60_000) -> None:
+    def __init__(self, *, epoch: int = 1, heartbeat_ms: int = 60_000, files_token: str = "") -> None:
+        self.files_token = files_token
+        """Of the stream of files; empty as of a master that has none."""
+        self.is_reading_files = asyncio.Event()
+        self.tokens: list[str] = []
+        """That streams of files began with."""
+        self.streamed: list[agent_pb2.FileChunk] = []
+        """What came by them."""
+        self._file_requests: asyncio.Queue[agent_pb2.FileRequest | None] = asyncio.Queue()
         self.epoch = epoch
         self.heartbeat_ms = heartbeat_ms
         self.refusal: agent_pb2.RegistrationRefused | None = None
@@ -75,6 +83,27 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         finally:
             reader.cancel()
 
+    async def Files(self, _requests: Any, context: Any) -> None:  # noqa: N802 - named by the schema
+        first = await context.read()
+        self.tokens.append(first.token)
+        self._changed.set()
+        reader = asyncio.create_task(self._read_files(context))
+        try:
+            while (request := await self._file_requests.get()) is not None:
+                await context.write(agent_pb2.FileRequests(requests=[request]))
+        finally:
+            reader.cancel()
+
+    async def _read_files(self, context: Any) -> None:
+        await self.is_reading_files.wait()
+        while (answers := await context.read()) is not grpc.aio.EOF:
+            self.streamed += answers.chunks
+            self._changed.set()
+
+    def request_file(self, request: agent_pb2.FileRequest | None) -> None:
+        """Ask by the stream of files; None ends it."""
+        self._file_requests.put_nowait(request)
+
     async def _read(self, context: Any) -> None:
         while (batch := await context.read()) is not grpc.aio.EOF:
             self.batch_lengths.append(len(batch.messages))
@@ -105,7 +134,10 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         agent_id = register.agent_id or f"a{self.epoch}-1"
         self.say(
             registered=agent_pb2.Registered(
-                agent_id=agent_id, epoch=self.epoch, heartbeat_interval_ms=self.heartbeat_ms
+                agent_id=agent_id,
+                epoch=self.epoch,
+                heartbeat_interval_ms=self.heartbeat_ms,
+                files_token=self.files_token,
             )
         )
         self._note(register.unacknowledged)

@@ -9,8 +9,10 @@ import grpc.aio
 import pytest
 import structlog
 
+from fairlead_agent import file_stream
 from fairlead_agent import session as session_module
 from fairlead_agent.core.events import Event, Pinged, SessionClosed, SessionOpened
+from fairlead_agent.file_stream import OnFileRequest
 from fairlead_agent.session import MasterSession
 from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
 from tests.agent.builders import KINDS
@@ -28,14 +30,14 @@ def a_goodbye(reason: str) -> agent_pb2.AgentMessage:
 class Caller:
     """One end of a session, registering as soon as it is open."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, on_file_request: OnFileRequest = lambda _request: None) -> None:
         self.events: list[Event] = []
         self.changed = asyncio.Event()
         self.session = MasterSession(
             address,
             kinds=KINDS,
             feed=self.feed,
-            on_file_request=lambda _request: None,
+            on_file_request=on_file_request,
             on_end=lambda: None,
             random=lambda: 0.0,
             log=structlog.get_logger(),
@@ -82,6 +84,73 @@ async def test_message_of_a_newer_master_ends_no_session() -> None:
 
     assert caller.session.unknowns.counts == {"message": 1}
     assert sum(isinstance(event, SessionOpened) for event in caller.events) == 1
+
+
+async def test_answers_about_files_delay_nothing_that_the_session_says() -> None:
+    """By one stream for both, what is said would wait until the master has read every chunk before it."""
+    chunks = [agent_pb2.FileChunk(request_id=number, data=bytes(2**20)) for number in range(32)]
+    async with FakeMaster(files_token="t") as master:
+        caller = Caller(master.address)
+        await master.until(lambda: master.registrations)
+        caller.session.confirm("t")
+        await master.until(lambda: master.tokens)
+
+        for chunk in chunks:
+            caller.session.send_chunk(chunk)
+        caller.session.send([a_goodbye("said")])
+        await master.until(lambda: master.goodbyes)
+        streamed_before = len(master.streamed)
+        master.is_reading_files.set()
+        await master.until(lambda: len(master.streamed) == len(chunks))
+        await caller.end()
+
+    assert (master.tokens, master.goodbyes, streamed_before) == (["t"], ["said"], 0)
+    assert [chunk.request_id for chunk in master.streamed] == list(range(32))
+    assert not master.chunks
+
+
+async def test_stream_of_files_that_ended_is_dialled_again_and_the_session_carries_them_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = asyncio.Event()
+    monkeypatch.setattr(session_module, "FILES_PAUSE_S", 0.05)
+    async with FakeMaster(files_token="t") as master:
+        master.is_reading_files.set()
+        caller = Caller(master.address, lambda _request: asked.set())
+        await master.until(lambda: master.registrations)
+        caller.session.send_chunk(agent_pb2.FileChunk(request_id=1))
+        await master.until(lambda: master.chunks)
+        caller.session.confirm("t")
+        await master.until(lambda: len(master.tokens) == 1)
+
+        master.request_file(None)
+        await master.until(lambda: len(master.tokens) == 2)
+        master.request_file(agent_pb2.FileRequest(request_id=2))
+        await asked.wait()
+        caller.session.send_chunk(agent_pb2.FileChunk(request_id=2))
+        await master.until(lambda: master.streamed)
+        await caller.end()
+
+    assert list(master.chunks) == [1]
+    assert [chunk.request_id for chunk in master.streamed] == [2]
+    assert caller.session.ended_count == 1, "one session all the time"
+
+
+async def test_stream_of_files_whose_chunks_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "FILES_PAUSE_S", 0.05)
+    monkeypatch.setattr(file_stream, "CHUNKS_MAX", 4)
+    async with FakeMaster(files_token="t") as master:
+        caller = Caller(master.address)
+        await master.until(lambda: master.registrations)
+        caller.session.confirm("t")
+        await master.until(lambda: master.tokens)
+
+        for number in range(32):
+            caller.session.send_chunk(agent_pb2.FileChunk(request_id=number, data=bytes(2**20)))
+        await master.until(lambda: len(master.tokens) == 2)
+        await caller.end()
+
+    assert caller.session.ended_count == 1
 
 
 async def test_nothing_is_sent_without_a_session() -> None:

@@ -1,7 +1,7 @@
 """Frameworks and agents for tests of a real master: raw streams of the protocol, nothing decided for the test."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,6 +19,19 @@ PATIENCE_S = 10.0
 def resources(cpus: float = 1, mem_gib: float = 1) -> types_pb2.Resources:
     """An amount in everyday units."""
     return types_pb2.Resources(cpus_milli=int(cpus * 1000), mem_bytes=int(mem_gib * GIB))
+
+
+async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what happens in a moment."""
+
+    async def poll() -> None:
+        while True:
+            verdict = condition()
+            if (await verdict) if not isinstance(verdict, bool) else verdict:
+                return
+            await asyncio.sleep(0.005)
+
+    await asyncio.wait_for(poll(), PATIENCE_S)
 
 
 @asynccontextmanager
@@ -114,6 +127,7 @@ class RawAgent(_Peer):
     def __init__(self, port: int) -> None:
         super().__init__(port)
         self.stream = agent_pb2_grpc.AgentServiceStub(self.channel).Session()
+        self.files: Any = None
 
     async def send(self, **fields: Any) -> None:
         """Send one message."""
@@ -126,6 +140,18 @@ class RawAgent(_Peer):
         await self.send(register=agent_pb2.Register(**{**defaults, **fields}))
         registered: agent_pb2.Registered = await self.expect("registered")
         return registered
+
+    async def open_files(self, token: str) -> None:
+        """Open the stream of files."""
+        self.files = agent_pb2_grpc.AgentServiceStub(self.channel).Files()
+        await self.files.write(agent_pb2.FileAnswers(token=token))
+
+    async def asked_file(self) -> agent_pb2.FileRequest:
+        """The next question that comes by the stream of files."""
+        batch = await asyncio.wait_for(self.files.read(), PATIENCE_S)
+        (request,) = batch.requests
+        asked: agent_pb2.FileRequest = request
+        return asked
 
     async def report(self, framework_id: str, task_id: str, sequence: int, state: str) -> None:
         """Send one status."""

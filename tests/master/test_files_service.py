@@ -7,16 +7,23 @@ from typing import Any
 import grpc
 import pytest
 
+from fairlead_master.server import MasterServer
 from fairlead_proto.v1 import agent_pb2, files_pb2, files_pb2_grpc
-from tests.builders.peers import RawAgent, RawFramework, a_master
+from tests.builders.peers import RawAgent, RawFramework, a_master, until
 
 pytestmark = pytest.mark.shell
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[tuple[RawAgent, Any]]:
+async def master() -> AsyncIterator[MasterServer]:
+    async with a_master() as server:
+        yield server
+
+
+@pytest.fixture
+async def served(master: MasterServer) -> AsyncIterator[tuple[RawAgent, Any]]:
     """An agent that has a task ``t1``, and the service that its files are asked of."""
-    async with a_master() as master, grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
         agent, framework = RawAgent(master.port), RawFramework(master.port)
         await agent.register()
         await framework.hello()
@@ -61,3 +68,83 @@ async def test_a_path_that_no_file_has_is_refused_before_an_agent_is_asked(
         await files.Read(files_pb2.ReadRequest(task_id="t1", path=path))
 
     assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def open_files(master: MasterServer, agent: RawAgent) -> None:
+    """Open the agent's stream of files and wait until the master has it."""
+    (session,) = master.runner.machine.master.agent_by_session
+    assert master._agents is not None
+    files = master._agents._sessions[session].files
+    await agent.open_files(files.token)
+    await until(lambda: files.has_stream)
+
+
+def read(files: Any, **fields: Any) -> "asyncio.Future[files_pb2.ReadResponse]":
+    request = files_pb2.ReadRequest(task_id="t1", path="stdout", length=2**20, **fields)
+    reading: asyncio.Future[files_pb2.ReadResponse] = asyncio.ensure_future(files.Read(request))
+    return reading
+
+
+async def test_files_go_by_the_stream_beside_the_session(
+    master: MasterServer, served: tuple[RawAgent, Any]
+) -> None:
+    agent, files = served
+    await open_files(master, agent)
+
+    reading = read(files)
+    question = await agent.asked_file()
+    await agent.report("f1-1", "t1", 1, "RUNNING")
+    chunk = agent_pb2.FileChunk(
+        request_id=question.request_id, code="FILE_CODE_OK", data=bytes(2**20), size=2**20
+    )
+    await agent.files.write(agent_pb2.FileAnswers(chunks=[chunk]))
+
+    assert (await reading).data == chunk.data
+    assert question.path == "stdout"
+
+
+async def test_a_stream_of_files_without_the_token_of_a_session_is_refused(
+    served: tuple[RawAgent, Any],
+) -> None:
+    agent, _ = served
+    await agent.open_files("guessed")
+
+    with pytest.raises(grpc.aio.AioRpcError, match="expected the files_token of a session") as error:
+        await agent.files.read()
+
+    assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_what_was_asked_by_a_stream_that_ends_is_given_up_and_the_next_goes_by_the_session(
+    master: MasterServer, served: tuple[RawAgent, Any]
+) -> None:
+    agent, files = served
+    await open_files(master, agent)
+    lost = read(files)
+    await agent.asked_file()
+
+    await agent.files.done_writing()
+    with pytest.raises(grpc.aio.AioRpcError, match="the agent left before it answered") as error:
+        await lost
+    again = read(files)
+    question = await agent.expect("file_request")
+    answer = agent_pb2.FileChunk(request_id=question.request_id, code="FILE_CODE_OK", data=b"x", size=1)
+    await agent.send(file_chunk=answer)
+
+    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert (await again).data == b"x"
+
+
+async def test_the_end_of_a_session_ends_its_stream_of_files(
+    master: MasterServer, served: tuple[RawAgent, Any]
+) -> None:
+    agent, files = served
+    await open_files(master, agent)
+    lost = read(files)
+    await agent.asked_file()
+
+    await agent.stream.done_writing()
+
+    with pytest.raises(grpc.aio.AioRpcError, match="the agent left before it answered"):
+        await lost
+    assert await agent.files.read() is grpc.aio.EOF

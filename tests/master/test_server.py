@@ -2,7 +2,7 @@
 
 import asyncio
 import resource
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from fairlead_proto.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from tests.builders.peers import PATIENCE_S, RawAgent, RawFramework, a_master, resources
+from tests.builders.peers import PATIENCE_S, RawAgent, RawFramework, a_master, resources, until
 
 pytestmark = pytest.mark.shell
 
@@ -55,17 +55,6 @@ async def dial(master: MasterServer) -> AsyncIterator[Dial]:
 async def operator(master: MasterServer) -> AsyncIterator[Any]:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
         yield operator_pb2_grpc.OperatorServiceStub(channel)
-
-
-async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
-    async def poll() -> None:
-        while True:
-            verdict = condition()
-            if (await verdict) if not isinstance(verdict, bool) else verdict:
-                return
-            await asyncio.sleep(0.005)
-
-    await asyncio.wait_for(poll(), PATIENCE_S)
 
 
 async def test_a_task_goes_from_demand_to_its_acknowledged_end(dial: Dial, operator: Any) -> None:

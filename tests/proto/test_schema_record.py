@@ -125,9 +125,12 @@ def test_a_message_goes_with_the_last_field_that_held_it() -> None:
 def test_a_service_does_not_go() -> None:
     before = record_of(files_of_schema())
 
-    after = {name: meaning for name, meaning in before.items() if not name.startswith("AgentService.")}
+    after = {name: meaning for name, meaning in before.items() if not name.startswith("FilesService.")}
 
-    assert [line.partition(":")[0] for line in breaking_changes(before, after)] == ["AgentService.Session"]
+    assert [line.partition(":")[0] for line in breaking_changes(before, after)] == [
+        "FilesService.List",
+        "FilesService.Read",
+    ]
 
 
 def test_what_is_added_breaks_nothing() -> None:

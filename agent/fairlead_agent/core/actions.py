@@ -115,6 +115,7 @@ class ConfirmSession:
 
     agent_id: AgentId
     master: Peer
+    files_token: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,8 @@ class Registered:
     agent_id: AgentId
     heartbeat_interval_ms: int
     master: Peer = field(default_factory=Peer)
+    files_token: str = ""
+    """Begins a stream of files; empty from a master that has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

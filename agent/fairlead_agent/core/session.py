@@ -100,7 +100,7 @@ def register(step: Step, event: Registered) -> None:
         state.agent_id = event.agent_id
         step.write_identity()
     state.is_registered = True
-    step.do(ConfirmSession(agent_id=state.agent_id, master=event.master))
+    step.do(ConfirmSession(agent_id=state.agent_id, master=event.master, files_token=event.files_token))
     step.statuses.extend(state.held)
     state.held = []
     state.resend_delays_ms.clear()

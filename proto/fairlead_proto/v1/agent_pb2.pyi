@@ -134,6 +134,20 @@ class StatusReports(_message.Message):
     statuses: _containers.RepeatedCompositeFieldContainer[_types_pb2.TaskStatus]
     def __init__(self, statuses: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ...) -> None: ...
 
+class FileAnswers(_message.Message):
+    __slots__ = ("token", "chunks")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    token: str
+    chunks: _containers.RepeatedCompositeFieldContainer[FileChunk]
+    def __init__(self, token: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[FileChunk, _Mapping]]] = ...) -> None: ...
+
+class FileRequests(_message.Message):
+    __slots__ = ("requests",)
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    requests: _containers.RepeatedCompositeFieldContainer[FileRequest]
+    def __init__(self, requests: _Optional[_Iterable[_Union[FileRequest, _Mapping]]] = ...) -> None: ...
+
 class FileChunk(_message.Message):
     __slots__ = ("request_id", "code", "detail", "offset", "data", "size", "complete", "entries")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -199,18 +213,20 @@ class MasterMessage(_message.Message):
     def __init__(self, registered: _Optional[_Union[Registered, _Mapping]] = ..., launch: _Optional[_Union[Launch, _Mapping]] = ..., kill: _Optional[_Union[KillTasks, _Mapping]] = ..., acknowledge: _Optional[_Union[AcknowledgeStatuses, _Mapping]] = ..., file_request: _Optional[_Union[FileRequest, _Mapping]] = ..., refused: _Optional[_Union[RegistrationRefused, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ...) -> None: ...
 
 class Registered(_message.Message):
-    __slots__ = ("agent_id", "epoch", "heartbeat_interval_ms", "version", "capabilities")
+    __slots__ = ("agent_id", "epoch", "heartbeat_interval_ms", "version", "capabilities", "files_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    FILES_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     epoch: int
     heartbeat_interval_ms: int
     version: str
     capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., epoch: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., version: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    files_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., epoch: _Optional[int] = ..., heartbeat_interval_ms: _Optional[int] = ..., version: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., files_token: _Optional[str] = ...) -> None: ...
 
 class RegistrationRefused(_message.Message):
     __slots__ = ("code", "detail")

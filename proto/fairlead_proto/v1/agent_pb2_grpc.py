@@ -39,6 +39,11 @@ class AgentServiceStub(object):
                 request_serializer=fairlead__proto_dot_v1_dot_agent__pb2.AgentMessages.SerializeToString,
                 response_deserializer=fairlead__proto_dot_v1_dot_agent__pb2.MasterMessages.FromString,
                 _registered_method=True)
+        self.Files = channel.stream_stream(
+                '/fairlead.v1.AgentService/Files',
+                request_serializer=fairlead__proto_dot_v1_dot_agent__pb2.FileAnswers.SerializeToString,
+                response_deserializer=fairlead__proto_dot_v1_dot_agent__pb2.FileRequests.FromString,
+                _registered_method=True)
 
 
 class AgentServiceServicer(object):
@@ -50,6 +55,14 @@ class AgentServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Files(self, request_iterator, context):
+        """What the master asks about files in sandboxes, beside the session, so that a chunk of a file delays no status. Opened by the
+        agent once it is registered. While there is no such stream, as with an older agent, both go over the session.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AgentServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -57,6 +70,11 @@ def add_AgentServiceServicer_to_server(servicer, server):
                     servicer.Session,
                     request_deserializer=fairlead__proto_dot_v1_dot_agent__pb2.AgentMessages.FromString,
                     response_serializer=fairlead__proto_dot_v1_dot_agent__pb2.MasterMessages.SerializeToString,
+            ),
+            'Files': grpc.stream_stream_rpc_method_handler(
+                    servicer.Files,
+                    request_deserializer=fairlead__proto_dot_v1_dot_agent__pb2.FileAnswers.FromString,
+                    response_serializer=fairlead__proto_dot_v1_dot_agent__pb2.FileRequests.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -86,6 +104,33 @@ class AgentService(object):
             '/fairlead.v1.AgentService/Session',
             fairlead__proto_dot_v1_dot_agent__pb2.AgentMessages.SerializeToString,
             fairlead__proto_dot_v1_dot_agent__pb2.MasterMessages.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Files(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/fairlead.v1.AgentService/Files',
+            fairlead__proto_dot_v1_dot_agent__pb2.FileAnswers.SerializeToString,
+            fairlead__proto_dot_v1_dot_agent__pb2.FileRequests.FromString,
             options,
             channel_credentials,
             insecure,

@@ -64,7 +64,7 @@ def test_id_and_epoch_are_durable_before_anything_else_is_done() -> None:
     identity = IdentityTaken(agent_id=AGENT, boot_id=BOOT, incarnation=1, epoch=7)
     assert actions == [
         Checkpoint(records=(identity,), is_durable=True),
-        ConfirmSession(agent_id=AGENT, master=Peer()),
+        ConfirmSession(agent_id=AGENT, master=Peer(), files_token=""),
     ]
 
 
