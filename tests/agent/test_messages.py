@@ -190,9 +190,12 @@ def test_whatever_a_master_sends_is_taken_or_logged(batch: agent_pb2.MasterMessa
     agent = Driver()
     agent.start()
     agent.step(SessionOpened(), a_registration())
-    with capture_logs():
-        found, _ = read_batch(batch, KINDS, LOG, Unknowns())
+    unknowns = Unknowns()
+    with capture_logs() as logs:
+        found, file_requests = read_batch(batch, KINDS, LOG, unknowns)
 
+    orders = [order for order in batch.messages if not order.HasField("launch") or order.launch.tasks]
+    assert len(found) + len(file_requests) + len(logs) + unknowns.counts.total() >= len(orders)
     for event in found:
         for action in agent.step(event):
             if isinstance(action, SessionAction):

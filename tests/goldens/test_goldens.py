@@ -1,5 +1,6 @@
 """What takes a moment is held in every run of the suite; `make goldens` holds all of it. And the holding is tested."""
 
+import re
 import subprocess
 import sys
 from io import BytesIO
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imsave
 
+from tests.goldens.cases import all_cases
 from tests.goldens.recorded import Left, difference, normalised, text_of
 from tests.goldens.running import REPOSITORY, traces_folder
 
@@ -21,8 +23,12 @@ def test_quick_outputs_are_what_was_kept() -> None:
 
 
 def test_traces_are_there_for_make_goldens() -> None:
-    if traces_folder() is None:
+    folder = traces_folder()
+    if folder is None:
         pytest.skip("the public traces are not there: `make goldens` leaves out what needs them")
+    named = {name for case in all_cases() for name in re.findall(r"\btraces/(\S+)", case.command)}
+    assert named
+    assert [name for name in sorted(named) if not (folder / name).is_file()] == []
 
 
 def changed(before: bytes, after: bytes, name: str = "stdout") -> str:

@@ -55,6 +55,9 @@ async def test_a_killed_publisher_is_announced_by_its_will(mosquitto: Mosquitto)
             await publisher.wait()
 
         await monitor.status("master/status", "offline")
+        said = [json.loads(message.payload)["state"] for message in monitor.heard if message.topic == STATUS]
+
+    assert said == ["online", "offline"]
 
 
 async def test_a_broker_that_looks_every_five_seconds_announces_within_one_and_a_half_times_the_keep_alive(
@@ -160,12 +163,14 @@ async def test_refused_credentials_are_named_and_tried_again(mosquitto: Mosquitt
     mosquitto.kill()
     mosquitto.start(*rules)
     await until(lambda: "uthori" in link.detail)
+    assert not link.counters.is_connected
     link.publish(TOPIC, {}, qos=1)
 
     mosquitto.set_password("fairlead", "old")
     mosquitto.signal(signal.SIGHUP)
     await until(lambda: link.counters.is_connected and link.counters.published >= 3)
     await link.stop()
+    assert (link.counters.connections, link.counters.dropped) == (2, 0)
 
 
 async def test_a_connection_that_lasted_makes_the_next_pause_short_again(

@@ -65,7 +65,10 @@ async def test_a_broker_that_the_named_authority_vouches_for_is_used(
     async with monitoring(options) as monitor:
         monitor.link.publish("fairlead/v1/default/tasks", {}, qos=1)
 
-        await monitor.until(bool)
+        (message,) = await monitor.until(bool)
+
+    assert message.topic == "fairlead/v1/default/tasks"
+    assert (monitor.link.counters.connections, monitor.link.detail) == (1, "")
 
 
 async def test_a_certificate_for_another_host_is_refused(mosquitto: Mosquitto, tmp_path: Path) -> None:
