@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairlead_master.allocation.api import AllocationSettings
-from fairlead_master.core import events, invariants
+from fairlead_master.core import actions, events, invariants
 from fairlead_master.core.actions import Action, LaunchTasks, OfferTerms, SendOffers, WelcomeFramework
 from fairlead_master.core.machine import Machine, Remembered, is_in_parts
 from fairlead_master.core.settings import CoreSettings
+from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
@@ -322,3 +323,27 @@ class Cluster:
         """Where a task is, as the master sees it."""
         task = self.master.find_task((FrameworkId(framework_id), TaskId(task_id)))
         return task.state if task is not None else None
+
+
+def answered(
+    cluster: Cluster, session: int, code: CallCode, detail: str = "", version: int = 0
+) -> actions.AnswerCall:
+    """The answer to the last call of a session."""
+    return actions.AnswerCall(
+        session=session, request_id=cluster.request, code=code, detail=detail, demand_version=version
+    )
+
+
+def accept_answered(
+    cluster: Cluster, session: int, offer_id: str, *answers: actions.LaunchAnswer
+) -> actions.AnswerAccept:
+    """The answer to its last accept."""
+    return actions.AnswerAccept(
+        session=session, request_id=cluster.request, offer_id=OfferId(offer_id), answers=answers
+    )
+
+
+def a_pair(**agent: float) -> tuple[Cluster, int, int]:
+    """A cluster with an agent and a framework, and their sessions."""
+    cluster = Cluster()
+    return cluster, cluster.new_agent(**agent), cluster.new_framework()[0]
