@@ -12,8 +12,9 @@ from collections.abc import Callable
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action
 from fairlead_proto import patterns
+from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskUsage
-from tests.builders.master import Cluster, a_class, resources
+from tests.builders.master import Cluster, a_class, a_status, resources
 
 TINY = resources(cpus=0.001)
 
@@ -102,6 +103,33 @@ def measurements(cluster: Timed) -> None:
         cluster.step(events.AgentBeat(session=agent.session, used=TINY, tasks=reports))
 
 
+def many_wait(cluster: Timed) -> None:
+    """30 frameworks want a thousand classes each, no two alike."""
+    for start in range(0, 30_000, 1_000):
+        session, _ = cluster.new_framework(role=f"r{start}")
+        cluster.demand(session, *[a_class(f"c{n}", unit=(1_000, 1 + start + n, 0, 0)) for n in range(1_000)])
+
+
+def tasks_end(cluster: Timed) -> None:
+    session, framework_id = cluster.new_framework()
+    names = [f"t{number}" for number in range(1_000)]
+    cluster.launch(session, *names, unit=resources(cpus=4))
+    many_wait(cluster)
+    cluster.wait(15_000)
+    cluster.longest_s, cluster.steps = 0, 0
+    for agent in list(cluster.master.agents.values())[:100]:
+        assert agent.session is not None
+        ((_, name),) = agent.tasks
+        cluster.report(
+            agent.session, a_status(framework_id, name, TaskState.FINISHED, agent_id=agent.agent_id)
+        )
+
+
+def leases_end(cluster: Timed) -> None:
+    many_wait(cluster)
+    cluster.wait(6_000)
+
+
 def greedy(cluster: Timed) -> None:
     for _ in range(2):
         session, _ = cluster.new_framework()
@@ -117,6 +145,8 @@ ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
     "an agent beside 100 demands with 32 patterns": (50, 4, agent_beside_patterns),
     "1,000 classes, then 1,000 others": (1_000, 4, classes),
     "measurements of 10,000 tasks": (1, 100, measurements),
+    "30,000 classes wait, and 100 tasks end": (1_000, 4, tasks_end),
+    "30,000 classes are offered something, and all leases end": (1_000, 4, leases_end),
 }
 
 

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationSettings
+from fairlead_master.allocation.api import AllocationSettings, Grant
+from fairlead_master.allocation.search import WAKE_EFFORT
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.tasks import Constraint, DemandClass, Operator
@@ -216,6 +218,96 @@ def test_an_agent_that_joins_is_matched_with_those_who_wait_in_parts() -> None:
     assert len(examined) > 5
     # All who wait are compared with the agent by what they need, which is one look each.
     assert max(examined) < 200 + 1_000 + 200
+
+
+def beside_many_who_wait(waiting: int, hosts: int) -> tuple[Allocator, list[Grant]]:
+    """A full cluster beside so many classes, no two alike, and what fills it; gives it with bounds of 1,000 agents a cycle."""
+    allocator = an_allocator()
+    for number in range(hosts):
+        add_agent(allocator, f"a{number}", HOST)
+    held = []
+    add_framework(allocator, "holder", HOST, hosts)
+    while allocator.needs_cycle:
+        held += allocator.cycle(0)
+    for number in range(waiting):
+        add_framework(allocator, f"f{number}", cpus_and_mem(1 + number / 1_000, 1), 1)
+    list(cycles_of(allocator))
+    allocator.settings = replace(allocator.settings, agents_examined_per_cycle_max=1_000)
+    return allocator, held
+
+
+@pytest.mark.parametrize("ended", [1, 100])
+def test_who_waits_is_compared_with_what_came_free_so_many_a_cycle(ended: int) -> None:
+    allocator, held = beside_many_who_wait(waiting=1_000, hosts=100)
+
+    for grant in held[:ended]:
+        allocator.take_back(grant.framework_id, grant.agent_id, grant.class_id, grant.unit, grant.units)
+    allocator.set_demand(FrameworkId("holder"), [], 0)
+    examined = list(cycles_of(allocator))
+
+    # At most one search beyond the bound: of all that came free, and to score what a window holds.
+    assert max(examined) <= 1_000 + 1_000
+    # All are compared once, and only who is served, or is the first that finds nothing, searches.
+    assert sum(examined) <= 1_000 * (1.25 + WAKE_EFFORT) + (3 * ended + 1) * min(6 * ended, 1_000)
+    assert all(allocator.pending(FrameworkId(f"f{number}")) == {"tasks": 0} for number in range(3 * ended))
+
+
+def test_agents_that_gain_while_others_are_compared_do_not_put_off_who_is_served() -> None:
+    allocator, held = beside_many_who_wait(waiting=1_000, hosts=30)
+    cycles = 0
+
+    for grant in held:
+        allocator.take_back(grant.framework_id, grant.agent_id, grant.class_id, grant.unit, grant.units)
+        allocator.cycle(0)
+        allocator.check()
+        cycles += 1
+        if allocator.last_steps():
+            break
+
+    assert allocator.last_steps()
+    assert 10 < cycles < 20
+    list(cycles_of(allocator))
+    allocator.check()
+
+
+@given(random=st.randoms(use_true_random=False))
+def test_facts_between_cycles_that_are_cut_short_leave_nothing_that_fits(random: Random) -> None:
+    both = Both(random)
+    for _ in range(4):
+        both.add_agent()
+        both.add_framework()
+    cut = both.each[1]
+    both.each = (cut,)
+    given: list[Grant] = []
+    for _ in range(30):
+        random.choice([both.want, both.want, both.add_agent, both.add_framework, both.end_some])()
+        if given and random.random() < 0.5:
+            grant = given.pop(random.randrange(len(given)))
+            cut.take_back(grant.framework_id, grant.agent_id, grant.class_id, grant.unit, grant.units)
+        given += cut.cycle(0)
+        cut.check()
+    while cut.needs_cycle:
+        cut.cycle(0)
+        cut.check()  # All who still wait are parked then, and it finds that none of them fits anywhere.
+
+    assert not cut.is_cut_short
+
+
+def test_half_of_the_looks_and_half_of_the_agents_are_as_much_as_a_cycle_may() -> None:
+    allocator = an_allocator(looks_per_cycle_max=100)
+    allocator.settings = replace(allocator.settings, agents_examined_per_cycle_max=1_000)
+    for number in range(2):
+        add_agent(allocator, f"a{number}", cpus_and_mem(1_000, 1_000))
+    for number in range(200):
+        add_framework(allocator, f"f{number}", cpus_and_mem(1, 1 + number), 1)
+
+    allocator.cycle(0)
+
+    looks, examined = allocator.counters.looks, allocator.counters.agents_examined
+    assert allocator.is_cut_short
+    assert 1_000 <= examined + 5 * looks <= 1_000 + 20
+    assert looks < 90
+    assert examined < 900
 
 
 def test_who_arrives_while_a_cycle_is_cut_short_is_served_by_the_next() -> None:

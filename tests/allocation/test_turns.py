@@ -134,7 +134,9 @@ def test_turns_cost_no_more_on_a_larger_cluster(rule: str) -> None:
         allocator.settings = replace(allocator.settings, looks_per_cycle_max=20)
         allocator.cycle(0)
         with_room.append(allocator.counters.agents_examined)
-        allocator.settings = replace(allocator.settings, looks_per_cycle_max=hosts)
+        allocator.settings = replace(
+            allocator.settings, looks_per_cycle_max=hosts, agents_examined_per_cycle_max=10**6
+        )
         held = placed(allocator.cycle(0))
         before = allocator.counters.agents_examined
         allocator.release(FrameworkId("f"), held[7], SMALL)

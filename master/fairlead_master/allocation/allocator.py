@@ -304,7 +304,7 @@ class Allocator:
             return []
         self.counters.cycles += 1
         self._bounds = Bounds(self.counters, self.settings)
-        self._search.match_until(self._bounds.examined_max)
+        self._search.work_until(self._bounds.effort_max, self._bounds.look_effort)
         self._sync_capacity()
         self._reservations.now_ms = now_ms
         self._serve_and_look()
@@ -417,7 +417,7 @@ class Allocator:
         self._reservations.cancel_void(self._search)
         # Under skip the order alone never leads to a grant; under freeze a new head may let all others go on.
         if self.settings.when_head_does_not_fit == "freeze":
-            self._search.changed, self._search.is_open = True, False
+            self._search.note_change()
 
     def _excuse(self, agent: Agent) -> None:
         """What the agent holds now beyond what it has is no fault of a later decision."""
@@ -451,20 +451,32 @@ class Allocator:
     def _serve_all(self) -> bool:
         """Serve what is reserved and then everyone, again if that set agents free; whether nothing more would fit."""
         while True:
-            if not self._search.is_open:
-                self._serve_reservations()
-                self._demands.wake(self._search.open_cycle())
-                if self.settings.when_head_does_not_fit == "freeze":
-                    # Who was passed over because no agent could ever hold its unit may be a head that freezes by now.
-                    self._demands.wake_all()
-            self._search.changed = False
+            if not self._wake():
+                self._search.changed = True
+                return False
+            self._search.begin_serving()
             end = serve(self._search, self._hierarchy, self._demands, self._agents, self._steps, self._bounds)
             if end is End.CUT_SHORT:
                 self._search.changed = True
                 return False
-            self._search.is_open = False
+            self._search.close_cycle()
             if end is End.FROZEN or not self._reservations.cancel_void(self._search):
                 return end is End.COMPLETE
+
+    def _wake(self) -> bool:
+        """Let all take part who might fit, unless they do already; False if the cycle has done enough before or with that."""
+        search = self._search
+        if not search.is_open:
+            self._serve_reservations()
+            search.open_cycle()
+            self._demands.wake(())
+            if self.settings.when_head_does_not_fit == "freeze":
+                # Who was passed over because no agent could ever hold its unit may be a head that freezes by now.
+                self._demands.wake_all()
+        if not search.is_waking:
+            return True
+        self._demands.wake(search.wake_some())
+        return not self._search.is_waking and self._bounds.effort < self._bounds.effort_max
 
     def _serve_reservations(self) -> None:
         """Units that were passed over too long come before all others once they fit where an agent is kept for them."""

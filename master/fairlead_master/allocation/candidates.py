@@ -56,16 +56,20 @@ class Candidates:
         """Of each index, what is used there if the rule weighs load."""
         self.log: list[int] = []
         """Indexes of agents that gained or joined, in order."""
+        self._places: list[int] = []
+        """Of each entry, its place in the log, which it keeps: where others are dropped there are gaps."""
+        self.end = 0
+        """The place of the next entry."""
         self.sizes = Sizes(fit.width)
         self._fit = fit
         self._rule = rule
         self._counters = counters
         self._window = window
         self._agents: list[Agent | None] = []
-        self.examined_max = 2**63
-        """How far the counter of agents examined may go before matching stops."""
+        self.effort_max, self.look_effort = 2.0**63, 0.0
+        """How far agents examined, and looks that count for so many, may go before matching stops."""
         self._logged_at: list[int] = []
-        """Of each index, where in the log it stands last; -1 for an agent that left."""
+        """Of each index, its last place in the log; -1 for an agent that left."""
         self.smallest: Vector = ()
         """Of each resource, at most what any agent has in all."""
 
@@ -93,6 +97,11 @@ class Candidates:
             column[agent.index] = HIDDEN
         self.sizes.forget(agent.index)
 
+    @property
+    def examined_max(self) -> float:
+        """How far the counter of agents examined may go, as many looks as there were by now."""
+        return self.effort_max - self.look_effort * self._counters.looks
+
     def agents(self) -> Iterator[Agent]:
         """All agents there are, in the order of their indexes."""
         return filter(None, self._agents)
@@ -117,32 +126,34 @@ class Candidates:
         self._used[index] = used = add(self._used[index], unit)
         self.columns[-1][index] = _load(used, agent.total)
 
-    def note_gain(self, index: int, read_to: int) -> bool:
-        """The agent gained; nobody has read the log beyond ``read_to``. Whether the log should be compacted."""
+    def note_gain(self, index: int, read_to: int) -> None:
+        """The agent gained; nobody has read the log beyond the place ``read_to``."""
         if self._logged_at[index] >= read_to:
-            return False  # Its entry is still ahead of every reader.
-        self._logged_at[index] = len(self.log)
+            return  # Its entry is still ahead of every reader.
+        self._logged_at[index] = self.end
         self.log.append(index)
-        return len(self.log) > 2 * len(self._agents) + _LOG_SLACK
+        self._places.append(self.end)
+        self.end += 1
+        if len(self.log) > 2 * len(self._agents) + _LOG_SLACK:
+            self._compact()
 
     def gained_since(self, index: int, read_to: int) -> bool:
-        """Whether the agent stands in the log at ``read_to`` or later."""
+        """Whether the agent stands in the log at the place ``read_to`` or later."""
         return self._logged_at[index] >= read_to
 
-    def compact(self) -> list[int]:
-        """Drop the entries of agents that stand in the log again later; gives where those that are left stood, in order."""
-        kept = [position for position, index in enumerate(self.log) if self._logged_at[index] == position]
-        self.log = [self.log[position] for position in kept]
-        for position, index in enumerate(self.log):
-            self._logged_at[index] = position
-        return kept
+    def log_since(self, place: int) -> list[int]:
+        """What stands in the log at this place and later."""
+        return self.log[bisect_left(self._places, place) :]
 
-    @staticmethod
-    def follow(shape: Shape, kept: list[int]) -> None:
-        """What the shape has read of the log before it was compacted, told in its new positions."""
-        shape.noted_to = bisect_left(kept, shape.noted_to)
-        ranges = [(bisect_left(kept, start), bisect_left(kept, end)) for start, end in shape.unread]
-        shape.unread = [(start, end) for start, end in ranges if start < end]
+    def _compact(self) -> None:
+        """Drop the entries of agents that stand in the log again later."""
+        logged_at = self._logged_at
+        kept = [
+            (index, place)
+            for index, place in zip(self.log, self._places, strict=True)
+            if logged_at[index] == place
+        ]
+        self.log, self._places = [index for index, _ in kept], [place for _, place in kept]
 
     def rescore(self, shape: Shape, stamp: int) -> None:
         """Leave out of the window what does not fit any more, and score the rest for the cycle ``stamp``."""
@@ -173,6 +184,21 @@ class Candidates:
                 shape.window.append((score, index))
                 shape.members.add(index)
         heapify(shape.window)
+
+    def refill_as_of(self, shape: Shape, then: list[list[int]], stamp: int) -> None:
+        """Fill an empty window from what the shape has not read, as in the cycle ``stamp`` when columns were ``then``."""
+        self._weigh(shape)
+        shape.stamp = stamp
+        takes, checks = shape.takes, shape.checks
+        shape.takes = tuple([(then[place], amount) for place, amount in shape.needs])
+        shape.checks = tuple(
+            [
+                (then[place], least, factor)
+                for (place, factor), (_, least, _) in zip(shape.factors, checks, strict=True)
+            ]
+        )
+        self.refill(shape)
+        shape.takes, shape.checks = takes, checks
 
     @staticmethod
     def end_window(shape: Shape) -> None:
@@ -218,12 +244,12 @@ class Candidates:
             if matched is None:
                 return False
             fresh = matched
-        elif shape.spare or shape.unread or len(self.log) - shape.noted_to > room:
+        elif shape.spare or shape.unread or self._unread_count(shape) > room:
             fresh = self._read_for(shape, room)
-        elif shape.noted_to < len(self.log):
+        elif shape.noted_to < self.end:
             # There is room for all that is new, which is how it is on a full cluster, so no order matters.
-            start, shape.noted_to = shape.noted_to, len(self.log)
-            hits = self.fitting(shape, self.log[start:])
+            start, shape.noted_to = shape.noted_to, self.end
+            hits = self.fitting(shape, self.log_since(start))
             fresh = dict.fromkeys([index for index in hits if index not in shape.members])
         else:
             return True
@@ -243,18 +269,15 @@ class Candidates:
         fresh = dict.fromkeys(self.fitting(shape, shape.spare))
         shape.spare = []
         may_stop = False
-        members, counters = shape.members, self._counters
+        members, counters, examined_max = shape.members, self._counters, self.examined_max
         while len(fresh) < room and self._has_unread(shape):
-            start, end = shape.unread.pop()
-            if end - start > _READ_CHUNK:
-                shape.unread.append((start + _READ_CHUNK, end))
-                end = start + _READ_CHUNK
+            start, end = self._next_unread(shape, _READ_CHUNK)
             for index in dict.fromkeys(self.fitting(shape, self.log[start:end])):
                 if index in members or index in fresh:
                     continue
-                is_over = may_stop and counters.agents_examined >= self.examined_max
+                is_over = may_stop and counters.agents_examined >= examined_max
                 if is_over or len(fresh) == room:
-                    shape.unread.append((self.log.index(index, start, end), end))
+                    self._put_back(shape, self.log.index(index, start, end), end)
                     if is_over:
                         shape.spare = list(fresh)
                         return None
@@ -326,19 +349,39 @@ class Candidates:
 
     def _is_behind(self, shape: Shape) -> bool:
         """Whether agents that fit may be outside of the window."""
-        return bool(shape.spare or shape.unread) or shape.noted_to < len(self.log)
+        return bool(shape.spare or shape.unread) or shape.noted_to < self.end
 
     def _has_unread(self, shape: Shape) -> bool:
-        if shape.noted_to < len(self.log):
+        if shape.noted_to < self.end:
             self._note_unread(shape)
-        return bool(shape.unread)
+        while shape.unread:
+            start, end = shape.unread[-1]
+            if bisect_left(self._places, start) < bisect_left(self._places, end):
+                return True
+            shape.unread.pop()  # All entries there have been dropped.
+        return False
+
+    def _unread_count(self, shape: Shape) -> int:
+        """How many entries a shape without unread ranges has still to read."""
+        count = self.end - shape.noted_to
+        return count if count <= self._window else len(self.log) - bisect_left(self._places, shape.noted_to)
+
+    def _next_unread(self, shape: Shape, chunk: int) -> tuple[int, int]:
+        """Take the next ``chunk`` entries that the shape has not read, or fewer; gives where in the log they stand now."""
+        first, last = shape.unread.pop()
+        start, end = bisect_left(self._places, first), bisect_left(self._places, last)
+        if end - start > chunk:
+            shape.unread.append((self._places[start + chunk], last))
+            end = start + chunk
+        return start, end
+
+    def _put_back(self, shape: Shape, start: int, end: int) -> None:
+        """Entries that stand there in the log are to be read next again."""
+        shape.unread.append((self._places[start], self._places[end - 1] + 1))
 
     def _read(self, shape: Shape, chunk: int) -> list[int]:
         """What fits among the next ``chunk`` entries of the log, or fewer, the first one last."""
-        start, end = shape.unread.pop()
-        if end - start > chunk:
-            shape.unread.append((start + chunk, end))
-            end = start + chunk
+        start, end = self._next_unread(shape, chunk)
         hits = self.fitting(shape, self.log[start:end])
         hits.reverse()
         return hits
@@ -357,14 +400,17 @@ class Candidates:
         return self.admits(shape, index)
 
     def _note_unread(self, shape: Shape) -> None:
-        start, end = shape.noted_to, len(self.log)
+        first, shape.noted_to = shape.noted_to, self.end
         if len(shape.unread) >= _RANGES_MAX:
             # What was read in between is read again, which does no harm.
-            start = min(first for first, _ in shape.unread)
+            first = min(start for start, _ in shape.unread)
             shape.unread = []
+        start, end = bisect_left(self._places, first), len(self.log)
         middle = start + shape.number * _GOLDEN % 10**9 * (end - start) // 10**9
-        shape.unread += [piece for piece in ((start, middle), (middle, end)) if piece[0] < piece[1]]
-        shape.noted_to = end
+        if start < middle:
+            shape.unread.append((first, self._places[middle]))
+        if middle < end:
+            shape.unread.append((self._places[middle], self.end))
 
     def admits(self, shape: Shape, index: int) -> bool:
         """Whether the agent may have a unit, if it has room."""

@@ -13,26 +13,33 @@ in their order first, whether or not they are in the window. Each shape starts t
 and comes round, so that a hundred shapes do not contend for the same few agents. A shape whose candidates are exhausted is *parked* and takes no part until an agent
 that gained fits it.
 
-On a full cluster few agents gain at a time, and many parked shapes would take what they gained. Those are *woken*: they take
-part again, and are given their candidates, the agents they fitted then, once they are asked. When the agents that gained
-have room for none of them any more, all that were woken are parked at once. A task that ends so costs a comparison for
-each parked shape and a search for the first.
+When agents gain, many parked shapes would take what they gained. Those are *woken*: they take part again, and are given
+their candidates, the agents they fitted then, once they are asked. When the agents that gained have room for none of
+them any more, all that were woken are parked at once. A task that ends so costs a comparison for each parked shape and a
+search for the first. Where so many are parked that comparing them is too much for one cycle, the next ones carry on;
+agents that gain meanwhile have their turn when all have been compared and some have been served.
 """
 
-from bisect import bisect_left
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from heapq import heappop, heapreplace
+from typing import Final
 
 from fairlead_master.allocation import turns
 from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import Counters
-from fairlead_master.allocation.candidates import CUT_SHORT, Candidates
+from fairlead_master.allocation.candidates import CUT_SHORT, SCORE_EFFORT, Candidates
 from fairlead_master.allocation.placement import Rule
 from fairlead_master.allocation.shape import Shape, ShapeKey
 from fairlead_master.allocation.turns import Turns
 from fairlead_proto.ids import AgentId
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint
+
+WAKE_EFFORT: Final = 10
+"""What it takes to wake a shape and those who sleep over it, in looks at one column of an agent."""
+
+SHAPES_LISTED: Final = 4
+"""Shapes that are noted in a list, or in another one, in the time of one look."""
 
 
 class AgentSearch:
@@ -43,8 +50,6 @@ class AgentSearch:
         self.rule = rule
         self.changed = False
         """Whether an agent gained or a shape is wanted more since this was last set to False."""
-        self.is_open = False
-        """Whether a cycle is under way that may be carried on: no agent has gained since it was opened."""
         self.live_count = 0
         """Shapes that are wanted and not parked: while it is zero there is nothing a cycle could place."""
         self._counters = counters
@@ -61,10 +66,16 @@ class AgentSearch:
         self._parked_wanted: dict[Shape, None] = {}
         self._woken: dict[Shape, None] = {}
         """Shapes that were parked and might fit, which have not been asked."""
+        self._to_compare: list[Shape] = []
+        """Shapes that were parked when the cycle began and have not been compared with the agents that gained, the last one first."""
         self._asked: list[Shape] = []
         """Those that have been: their candidates are no others than ``_gained``."""
         self._gained: list[tuple[int, Vector]] = []
         """Agents that gained, with what they had to give when shapes were woken."""
+        self._most: list[int] = []
+        """Of each column, the most that any of them had."""
+        self._then: list[list[int]] = []
+        """What all agents had then, by column, if those that gained may not all have a place in a window; else empty."""
         self._gainers: set[int] = set()
         """Those that have room for the least of what woken shapes need."""
         self._gainers_floor: list[tuple[list[int], int]] = []
@@ -72,11 +83,19 @@ class AgentSearch:
         self.is_spent = False
         """Whether they have room for none any more, so that ``park_woken`` should be called."""
         self._floor: list[int] = []
-        """At most the least of each column that any parked and wanted shape needs; empty if unknown."""
+        """At most the least of each column that any parked and wanted shape needs; empty if none is."""
+        self._floor_of_compared: list[int] = []
+        """The same of the shapes that have been compared since the cycle was opened, and of those parked since."""
+        self._is_open = self._is_stale = self._is_served = False
+        """Whether a cycle is under way; an agent gained since it was opened; anybody was served in it."""
         self._woken_to = 0
-        """Where the log ended when the last cycle began; no shape has read further."""
+        """Where the log ended when the last cycle began: with the agents before that parked shapes are compared."""
+        self._read_to = 0
+        """No shape has read the log further."""
         self._parked_to = 0
         """To where parked and wanted shapes have read the log at least, whatever they say."""
+        self._woken_from = 0
+        """To where they had before the last waking."""
         self._stamp = 0
         self._falls = rule.falls
         self._weighs_load = rule.weighs_load
@@ -108,9 +127,12 @@ class AgentSearch:
     def gained(self, agent: Agent) -> None:
         """The agent has more to give than before, or is to be seen now."""
         self._candidates.update(agent)
-        self.changed, self.is_open = True, False
-        if self._candidates.note_gain(agent.index, self._woken_to):
-            self._compact()
+        self.note_change()
+        self._candidates.note_gain(agent.index, self._read_to)
+
+    def note_change(self) -> None:
+        """More may fit than before, or somebody else may be next: the cycle that is under way is not to be carried on."""
+        self.changed = self._is_stale = True
 
     def redescribed(self, agent: Agent) -> None:
         """The agent's total or attributes changed: nobody's candidate any more until it is read again."""
@@ -159,7 +181,7 @@ class AgentSearch:
         self.changed = True
         if shape.wanting > 1:
             return
-        if shape.parked and shape.noted_to < len(self._candidates.log):
+        if shape.parked and shape.noted_to < self._candidates.end:
             shape.parked = False  # Agents gained while nobody wanted it, so it has to look again.
         if shape.parked:
             self._note_parked(shape)
@@ -175,27 +197,48 @@ class AgentSearch:
                 shape.noted_to = max(shape.noted_to, self._parked_to)
             else:
                 self.live_count -= 1
-                if shape in self._woken:
-                    self._look(shape)
+                self._woken.pop(shape, None)
 
-    def match_until(self, agents_examined: int) -> None:
-        """Stop matching agents once the counter of those examined has come so far."""
-        self._candidates.examined_max = agents_examined
+    def work_until(self, effort_max: float, look_effort: float) -> None:
+        """Stop waking, and matching agents, once so many have been examined and looked for; a look counts for ``look_effort``."""
+        self._candidates.effort_max, self._candidates.look_effort = effort_max, look_effort
 
-    def open_cycle(self) -> list[Shape]:
-        """Begin a cycle; gives the parked shapes that an agent that gained might fit, parked no longer."""
-        self.is_open = True
+    def open_cycle(self) -> None:
+        """Begin a cycle: parked shapes that an agent that gained might fit are to be woken, by ``wake_some``."""
+        self._is_open, self._is_stale, self._is_served = True, False, False
         self._end_waking()
         self._stamp += 1
-        fresh = self._candidates.log[self._woken_to :]
-        self._woken_to = len(self._candidates.log)
-        if not self._parked_wanted:
-            return []
-        gainers = self._reach_floor(fresh)
-        if not gainers:
-            return []
-        woken = self._wake(gainers)
-        self._floor = []
+        fresh = list(dict.fromkeys(self._candidates.log_since(self._woken_to)))
+        self._woken_to = self._read_to = self._candidates.end
+        gainers = self._reach_floor(fresh) if self._parked_wanted else []
+        if gainers:
+            self._begin_waking(gainers)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a cycle is under way that is to be carried on: no agent gained since it was opened, or nobody was served."""
+        return self._is_open and not (self._is_stale and self._is_served)
+
+    def begin_serving(self) -> None:
+        """Those who might fit have been woken: some of them are served now."""
+        self.changed, self._is_served = self._is_stale, True
+        self._read_to = self._candidates.end
+
+    def close_cycle(self) -> None:
+        """All have been served that can be."""
+        self._is_open = False
+
+    @property
+    def is_waking(self) -> bool:
+        """Whether there are parked shapes that have not been compared with the agents that gained before this cycle."""
+        return bool(self._to_compare)
+
+    def wake_some(self) -> list[Shape]:
+        """Let parked shapes that may fit on an agent that gained take part, and give them; to be called while ``is_waking``."""
+        woken = self._wake(self._candidates.examined_max)
+        if not self._to_compare:
+            self._parked_to = self._woken_to
+            self._floor = self._floor_of_compared
         return woken
 
     def place(self, shape: Shape, *, takes: bool = True) -> int:
@@ -236,6 +279,7 @@ class AgentSearch:
                         self._take_first(shape, index)
                     return index
                 heapreplace(window, (now, index))
+                examined += SCORE_EFFORT
         self._counters.agents_examined += examined
         self._park(shape)
         return -1
@@ -314,70 +358,81 @@ class AgentSearch:
 
     def _note_parked(self, shape: Shape) -> None:
         self._parked_wanted[shape] = None
-        if self._floor:
-            self._floor = list(map(min, self._floor, shape.view))
+        self._floor = _least(self._floor, [shape.view])
+        if self._to_compare:
+            self._floor_of_compared = _least(self._floor_of_compared, [shape.view])
 
     def _reach_floor(self, indexes: list[int]) -> list[int]:
         """Those that have room for the least that parked shapes need of each column."""
-        if not self._floor:
-            views = [shape.view for shape in self._parked_wanted]
-            self._floor = list(map(min, *views)) if len(views) > 1 else list(views[0])
         for place, least in enumerate(self._floor):
             if least > 0:  # Where nothing is needed an agent may even be below zero.
                 column = self._columns[place]
                 indexes = [index for index in indexes if column[index] >= least]
         return indexes
 
-    def _wake(self, gainers: list[int]) -> list[Shape]:
-        """Let parked shapes that may fit on one of the agents take part; gives them."""
-        parked, self._parked_wanted = self._parked_wanted, {}
-        self._counters.agents_examined += len(parked)
-        read_to, self._parked_to = self._parked_to, self._woken_to
-        # More might not all have a place in a window, and then it matters which of them are read first.
-        may_wait = len(gainers) < self._window
+    def _begin_waking(self, gainers: list[int]) -> None:
         gained = list(zip(*[[column[index] for index in gainers] for column in self._columns], strict=True))
-        most = list(map(max, *gained)) if len(gained) > 1 else gained[0]
-        found = []
-        for shape in parked:
+        self._most = list(map(max, *gained)) if len(gained) > 1 else list(gained[0])
+        self._gained = list(zip(gainers, gained, strict=True))
+        self._gainers = set(gainers)
+        self._gainers_floor = [
+            (self._columns[place], least) for place, least in enumerate(self._floor) if least > 0
+        ]
+        # More might not all have a place in a window, and then it matters which of them are read first.
+        self._then = [] if len(gainers) < self._window else [list(column) for column in self._columns]
+        self._to_compare = list(self._parked_wanted)
+        self._to_compare.reverse()
+        self._counters.agents_examined += len(self._to_compare) // SHAPES_LISTED
+        self._floor_of_compared = []
+        self._woken_from = self._parked_to
+
+    def _wake(self, examined_max: float) -> list[Shape]:
+        most, parked, to_compare = self._most, self._parked_wanted, self._to_compare
+        examined = self._counters.agents_examined
+        woken = []
+        views = []
+        while to_compare:
+            shape = to_compare.pop()
+            views.append(shape.view)
+            examined += 1
             for place, least in shape.needs:
                 if most[place] < least:
                     break
             else:
-                if may_wait and not shape.is_choosy:
+                if shape not in parked:
+                    continue  # Nobody wants it any more, or it looks for itself.
+                del parked[shape]
+                woken.append(shape)
+                shape.parked = False
+                shape.noted_to = max(shape.noted_to, self._parked_to)
+                if not shape.is_choosy:  # Whose agents have to be matched is asked in its turn.
                     self._woken[shape] = None
-                    shape.parked = False
-                    continue
-                shape.noted_to = max(shape.noted_to, read_to)
-                if not shape.is_choosy:
-                    self._refill(
-                        shape
-                    )  # A parked shape's window is empty, so all it holds now was scored now.
-                    shape.stamp = self._stamp
-                if shape.is_choosy or shape.window:  # Whose agents have to be matched is asked in its turn.
-                    found.append(shape)
-                    shape.parked = False
-                    continue
-            self._parked_wanted[shape] = None
-        self.live_count += len(found) + len(self._woken)
-        if self._woken:
-            self._gained = list(zip(gainers, gained, strict=True))
-            self._gainers = set(gainers)
-            self._gainers_floor = [
-                (self._columns[place], least) for place, least in enumerate(self._floor) if least > 0
-            ]
-        return [*found, *self._woken]
+                examined += WAKE_EFFORT
+            if examined >= examined_max:
+                break
+        self._counters.agents_examined = examined
+        self._floor_of_compared = _least(self._floor_of_compared, views)
+        self.live_count += len(woken)
+        return woken
 
     def _look(self, shape: Shape) -> None:
         """A woken shape is asked: it gets the candidates it would have found when it was woken."""
         del self._woken[shape]
+        if self._is_stale:
+            return  # Others have gained since: it reads the log, as those do that were not parked.
         self._asked.append(shape)
-        self._candidates.begin_window(shape, self._gained, self._stamp)
-        shape.noted_to = self._woken_to
+        if self._then:
+            self._candidates.refill_as_of(shape, self._then, self._stamp)
+        else:
+            self._candidates.begin_window(shape, self._gained, self._stamp)
+            shape.noted_to = self._woken_to
 
     def _end_waking(self) -> None:
-        """The next cycle begins. Shapes are still woken if the last one was cut short."""
-        for shape in list(self._woken):
-            self._look(shape)
+        """The next cycle begins. If the last one was cut short, shapes may be woken still: they are compared again."""
+        if self._woken:
+            self._woken_to = self._parked_to = self._woken_from
+            self._counters.agents_examined += len(self._woken) // SHAPES_LISTED
+            self._park_woken()
         self._asked = []
         self._gained = []
         self._gainers = set()
@@ -393,11 +448,7 @@ class AgentSearch:
     def park_woken(self) -> list[Shape]:
         """Park all shapes that were woken, since nothing is left for them; gives those that had found something before."""
         self.is_spent = False
-        for shape in self._woken:
-            shape.parked = True
-        self._parked_wanted.update(self._woken)
-        self.live_count -= len(self._woken)
-        self._woken = {}
+        self._park_woken()
         exhausted = [shape for shape in self._asked if shape.wanting and not shape.parked]
         for shape in exhausted:
             self._candidates.end_window(shape)
@@ -405,12 +456,12 @@ class AgentSearch:
         self._asked = []
         return exhausted
 
-    def _compact(self) -> None:
-        kept = self._candidates.compact()
-        for shape in self.shapes():
-            self._candidates.follow(shape, kept)
-        self._woken_to = bisect_left(kept, self._woken_to)
-        self._parked_to = bisect_left(kept, self._parked_to)
+    def _park_woken(self) -> None:
+        for shape in self._woken:
+            shape.parked = True
+        self._parked_wanted.update(self._woken)
+        self.live_count -= len(self._woken)
+        self._woken = {}
 
     def shapes(self) -> list[Shape]:
         """All shapes in use."""
@@ -429,10 +480,16 @@ class AgentSearch:
         for shape in parked:
             assert not shape.window, f"shape {shape.unit} is parked with candidates"
             read_to = max(shape.noted_to, self._parked_to)
-            assert read_to <= self._woken_to, f"shape {shape.unit} read outside of a cycle"
+            assert read_to <= self._read_to, f"shape {shape.unit} read outside of a cycle"
             assert not shape.unread, f"shape {shape.unit} is parked before it read the log"
             for index in self._candidates.fitting(shape, list(range(len(self._columns[0])))):
                 unread = self._candidates.gained_since(index, read_to)
                 assert unread or not self._candidates.admits(shape, index), (
                     f"shape {shape.unit} is parked though it fits {index}"
                 )
+
+
+def _least(floor: list[int], views: Sequence[Vector]) -> list[int]:
+    """The least of each column in any of them."""
+    rows = [floor, *views] if floor else views
+    return list(map(min, *rows)) if len(rows) > 1 else list(*rows)

@@ -22,6 +22,9 @@ CONFIRMED_LOOKS: Final = 5
 """What it takes to find out whether a member of a group is still next when all count for the unit, and to count them again
 once it is served, in looks: where frameworks share a role a unit costs some 40 µs more."""
 
+SLEEP_EFFORT: Final = 2
+"""What it takes to note under one more class that a framework sleeps over it, in looks at one column of an agent."""
+
 
 @unique
 class End(Enum):
@@ -36,14 +39,21 @@ class End(Enum):
 
 
 class Bounds:
-    """How far the work counters may go in the cycle that begins now."""
+    """How far the work counters may go in the cycle that begins now: after all of the looks half of the agents may be examined."""
 
     def __init__(self, counters: Counters, settings: AllocationSettings) -> None:
         self.counters = counters
         self.first_look = counters.looks
         self.looks_max = counters.looks + settings.looks_per_cycle_max
-        self.examined_max = counters.agents_examined + settings.agents_examined_per_cycle_max
+        self.look_effort = settings.agents_examined_per_cycle_max / settings.looks_per_cycle_max / 2
+        """What a look counts for, in agents examined."""
+        self.effort_max = self.effort + settings.agents_examined_per_cycle_max
         self.freezes = settings.when_head_does_not_fit == "freeze"
+
+    @property
+    def effort(self) -> float:
+        """What has been done since the allocator was made."""
+        return self.counters.agents_examined + self.look_effort * self.counters.looks
 
 
 def serve(
@@ -56,11 +66,12 @@ def serve(
 ) -> End:
     """Serve units, adding each to ``steps``, until the end this gives."""
     counters, freezes, must_confirm = bounds.counters, bounds.freezes, hierarchy.must_confirm
-    looks_max, examined_max = bounds.looks_max, bounds.examined_max
+    looks_max, look_effort, effort_max = bounds.looks_max, bounds.look_effort, bounds.effort_max
     while search.live_count:
+        looks = counters.looks
         # Not before the first look, so that every cycle comes further whatever it has cost to open it.
-        if counters.looks >= looks_max or (
-            counters.agents_examined >= examined_max and counters.looks > bounds.first_look
+        if looks >= looks_max or (
+            counters.agents_examined + look_effort * looks >= effort_max and looks > bounds.first_look
         ):
             return End.CUT_SHORT
         framework = hierarchy.first()
@@ -70,6 +81,7 @@ def serve(
             head = worth_waiting_for(framework, agents.values()) if freezes else None
             if head is None:
                 counters.looks += 1
+                counters.agents_examined += SLEEP_EFFORT * (len(framework.demands) - 1)
                 demands.put_to_sleep(framework)
             elif not must_confirm or hierarchy.confirm(framework, head.shape):
                 return End.FROZEN

@@ -50,8 +50,8 @@ class Shape:
         self.spare: list[int] = []
         """Read from the log and found to fit then, the earliest last."""
         self.unread: list[tuple[int, int]] = []
-        """Ranges of the log it has still to read, the next one last."""
+        """Ranges of places in the log it has still to read, the next one last."""
         self.noted_to = 0
-        """Where in the log the part begins that is in no range yet. While it is parked and wanted the search may know better."""
+        """The place in the log where the part begins that is in no range yet. While it is parked and wanted the search may know better."""
         self.stamp = -1
         """The cycle in which the window was scored."""

@@ -260,22 +260,29 @@ def _go_away(master: Master, agent: Agent, state: AgentState, deadline_ms: int) 
     master.note("agent", agent.agent_id, state.value)
 
 
-def end_overdue(master: Master, now_ms: int) -> None:
-    """Close silent sessions, give up disconnected agents, forget unreachable ones, end the recovery."""
-    while master.agents_heard:
+def end_overdue(master: Master, most: int, now_ms: int) -> int:
+    """Close silent sessions, give up disconnected agents, forget unreachable ones, end the recovery.
+
+    So many together, agents and tasks of those that are forgotten; gives how many.
+    """
+    done = 0
+    while master.agents_heard and done < most:
         agent_id, heard_ms = next(iter(master.agents_heard.items()))
         if heard_ms + master.settings.agent_silence_ms > now_ms:
             break
         _end_silent(master, agent_id, f"nothing heard for {now_ms - heard_ms} ms", now_ms)
-    while master.agents_doubted:
+        done += 1
+    while master.agents_doubted and done < most:
         agent_id, deadline_ms = next(iter(master.agents_doubted.items()))
         if deadline_ms > now_ms:
             break
         detail = f"reported gone, and no answer within {master.settings.agent_doubt_ms} ms"
         _end_silent(master, agent_id, detail, now_ms)
-    _judge_away(master, now_ms)
+        done += 1
+    done += _judge_away(master, most - done, now_ms)
     if master.recovery_until_ms is not None and master.recovery_until_ms <= now_ms:
         end_recovery(master)
+    return done
 
 
 def _end_silent(master: Master, agent_id: AgentId, detail: str, now_ms: int) -> None:
@@ -287,9 +294,9 @@ def _end_silent(master: Master, agent_id: AgentId, detail: str, now_ms: int) -> 
     _leave(master, agent, now_ms)
 
 
-def _judge_away(master: Master, now_ms: int) -> None:
+def _judge_away(master: Master, most: int, now_ms: int) -> int:
     """Give up agents that are away for too long, and forget those that are given up for too long."""
-    left = bounds.TASKS_PER_STEP_MAX
+    left = most
     due = [
         agent
         for agent in master.agents_away.values()
@@ -303,6 +310,7 @@ def _judge_away(master: Master, now_ms: int) -> None:
         else:
             _give_up(master, agent, now_ms)
             left -= 1
+    return most - left
 
 
 def give_up_in_parts(master: Master, most: int, now_ms: int) -> int:

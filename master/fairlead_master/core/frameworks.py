@@ -195,14 +195,15 @@ def _end_one_too_many(master: Master, peer: str, now_ms: int) -> None:
             return
 
 
-def end_overdue(master: Master, now_ms: int) -> None:
-    """Remove frameworks that stayed away too long, with their tasks."""
+def end_overdue(master: Master, most: int, now_ms: int) -> int:
+    """Remove frameworks that stayed away too long, with their tasks: so many together, gives how many."""
     ended = 0
-    while ended < bounds.TASKS_PER_STEP_MAX:
+    while ended < most:
         first = master.failover_deadlines.first()
         if first is None or first[0] > now_ms:
-            return
+            break
         ended += 1 + remove(master, master.frameworks[first[1]], now_ms)
+    return ended
 
 
 def remove(master: Master, framework: Framework, now_ms: int) -> int:

@@ -77,38 +77,50 @@ class Machine:
 
 
 def _tick(master: Master, _event: events.Ticked, now_ms: int) -> None:
-    offers.expire(master, now_ms)
-    tasks.end_overdue(master, now_ms)
-    agents.end_overdue(master, now_ms)
-    frameworks.end_overdue(master, now_ms)
-    _carry_on(master, now_ms)
-    allocator_ms = master.allocator.next_deadline_ms()
-    cycle_ms = offers.next_cycle_ms(master, now_ms)
-    if allocator_ms is not None and allocator_ms <= now_ms and master.recovery_until_ms is None:
-        cycle_ms = now_ms
-    if cycle_ms is not None and cycle_ms <= now_ms:
+    """Do what is due, as much as a step may; a cycle beside little else, or in a tick of its own: every other one if need be."""
+    if not (master.owes_cycle and _is_cycle_due(master, now_ms)):
+        done = _do_what_is_due(master, now_ms)
+        master.owes_cycle = done > bounds.TASKS_BESIDE_CYCLE_MAX and _is_cycle_due(master, now_ms)
+        if master.owes_cycle:
+            return
+    master.owes_cycle = False
+    if _is_cycle_due(master, now_ms):
         offers.run_cycle(master, now_ms)
+
+
+def _is_cycle_due(master: Master, now_ms: int) -> bool:
+    cycle_ms = offers.next_cycle_ms(master, now_ms)
+    if cycle_ms is not None and cycle_ms <= now_ms:
+        return True
+    allocator_ms = master.allocator.next_deadline_ms()
+    return allocator_ms is not None and allocator_ms <= now_ms and master.recovery_until_ms is None
 
 
 def is_in_parts(master: Master) -> bool:
     """Whether some step left things to do to the next ticks."""
     left = (master.registering, master.giving_up, master.ending, master.reconciling, master.measuring)
-    return any(left)
+    return master.is_behind or master.owes_cycle or any(left)
 
 
-def _carry_on(master: Master, now_ms: int) -> None:
-    """Do so much of what steps left to do, of all kinds together."""
+def _do_what_is_due(master: Master, now_ms: int) -> int:
+    """End what is overdue and carry on with what steps left to do, so much of all kinds together; gives how much it was."""
     left = bounds.TASKS_PER_STEP_MAX
+    left -= offers.expire(master, min(left, bounds.OFFERS_EXPIRED_PER_STEP_MAX), now_ms)
     for do_some in (
+        tasks.end_overdue,
+        agents.end_overdue,
+        frameworks.end_overdue,
         agents.settle_in_parts,
         agents.give_up_in_parts,
         frameworks.end_in_parts,
         reconcile.tell_in_parts,
         measurements.measure_in_parts,
     ):
-        left -= do_some(master, left, now_ms)
         if left <= 0:
             break
+        left -= do_some(master, left, now_ms)
+    master.is_behind = left <= 0 or bool(master.hoarders)
+    return bounds.TASKS_PER_STEP_MAX - left
 
 
 def _deadlines(master: Master) -> list[int]:

@@ -18,7 +18,7 @@ from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted
 from fairlead_master.core.state import Framework, Master, Offer, Task, remember, status_of
 from fairlead_master.core.tasks import forward, kept_labels, shortened
 from fairlead_proto.codes import CallCode, Rejection
-from fairlead_proto.ids import FrameworkId, OfferId, TaskId
+from fairlead_proto.ids import OfferId, TaskId
 from fairlead_proto.resources import Vector, add, fits, scale
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskSpec
@@ -115,27 +115,28 @@ def rescind(master: Master, offers: list[Offer], reason: str) -> None:
         master.out.append(RescindOffers(session=session, offer_ids=tuple(offer_ids), reason=reason))
 
 
-def expire(master: Master, now_ms: int) -> None:
-    """End the offers whose lease is over. All leases are equally long, so the oldest end first."""
+def expire(master: Master, most: int, now_ms: int) -> int:
+    """End so many of the offers whose lease is over, and give how many; all leases are equally long, so the oldest end first."""
     due: list[Offer] = []
-    hoarders: dict[FrameworkId, Framework] = {}
+    hoarders = master.hoarders
     for offer in master.offers.values():
-        if offer.expires_ms > now_ms:
+        if offer.expires_ms > now_ms or len(due) == most:
             break
         due.append(offer)
         offer.framework.offers_expired += 1
-        hoarders[offer.framework.framework_id] = offer.framework
-    if not due:
-        return
+        if offer.framework.framework_id not in hoarders:
+            hoarders[offer.framework.framework_id] = None
+            offer.framework.unanswered += 1
     rescind(master, due, LEASE_ENDED)
-    for framework in hoarders.values():
-        framework.unanswered += 1
     for offer in due:
         # Who does not answer holds others' resources for a lease. Once may be an accident; after that he is asked
         # half as often each time.
         if offer.framework.unanswered > 1:
             pause_ms = master.settings.offer_lease_ms * 2 ** min(offer.framework.unanswered - 2, 10)
             _pause(master, offer, now_ms + min(pause_ms, master.settings.unanswered_pause_max_ms))
+    if len(due) < most:
+        hoarders.clear()
+    return len(due)
 
 
 def _pause(master: Master, offer: Offer, until_ms: int) -> None:

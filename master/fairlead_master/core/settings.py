@@ -48,6 +48,12 @@ TASKS_PER_STEP_MAX: Final = 500
 """Tasks that one step ends, or offers, because their time is over or their framework is: each takes 10 to 20 µs. The rest has
 its turn with the next ticks."""
 
+TASKS_BESIDE_CYCLE_MAX: Final = 100
+"""After more than so many, the allocation cycle that is due has a tick of its own, since it takes up to 10 ms itself."""
+
+OFFERS_EXPIRED_PER_STEP_MAX: Final = 250
+"""Offers that one step ends because their leases are over: each takes 20 to 40 µs, since its class is wanted again."""
+
 RECORDS_PER_ACTION_MAX: Final = 2_000
 """Statuses or offers in one action, so that a message made of it stays far below what a peer takes."""
 

@@ -294,6 +294,8 @@ class Master:
     """In the order they were made, so the first one expires first."""
     ended_offers: OrderedDict[OfferId, str] = field(default_factory=OrderedDict)
     """How recent offers ended."""
+    hoarders: dict[FrameworkId, None] = field(default_factory=dict)
+    """Frameworks whose leases are over, while not all of these offers have ended."""
     staging: dict[TaskKey, int] = field(default_factory=dict)
     """Tasks their agent has not spoken of yet, and until when it may take: in order of deadlines."""
     killing: OrderedDict[TaskKey, int] = field(default_factory=OrderedDict)
@@ -309,6 +311,10 @@ class Master:
     """Agents known from before the start that are not back, or have not brought all their tasks."""
     recovery_until_ms: int | None = None
     """While set, nothing is offered."""
+    is_behind: bool = False
+    """Whether the last tick left something undone that was due."""
+    owes_cycle: bool = False
+    """Whether the last tick had too much else to do for the allocation cycle that was due."""
     last_cycle_ms: int = -(10**9)
     pace: Pace = field(default_factory=lambda: Pace(bounds.BUSY_GRANTS))
     """Of grants."""

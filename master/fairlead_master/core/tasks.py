@@ -319,26 +319,27 @@ def send_kill(master: Master, task: Task, now_ms: int) -> None:
         )
 
 
-def end_overdue(master: Master, now_ms: int) -> None:
-    """Give up launches no agent spoke of, and repeat kills without effect."""
-    for key in _due(master.staging, now_ms):
+def end_overdue(master: Master, most: int, now_ms: int) -> int:
+    """Give up launches no agent spoke of, and repeat kills without effect: so many together, gives how many."""
+    staging = _due(master.staging, most, now_ms)
+    for key in staging:
         _staging_overdue(master, key, now_ms)
-    for key in _due(master.killing, now_ms):
+    killing = _due(master.killing, most - len(staging), now_ms)
+    for key in killing:
         task = master.find_task(key)
         if task is None or is_terminal(task.state):
             del master.killing[key]
         else:
             send_kill(master, task, now_ms)
+    return len(staging) + len(killing)
 
 
-def _due(deadlines: dict[TaskKey, int], now_ms: int) -> list[TaskKey]:
-    due = []
+def _due(deadlines: dict[TaskKey, int], most: int, now_ms: int) -> list[TaskKey]:
+    due: list[TaskKey] = []
     for key, deadline_ms in deadlines.items():
-        if deadline_ms > now_ms:
+        if deadline_ms > now_ms or len(due) == most:
             break
         due.append(key)
-        if len(due) == bounds.TASKS_PER_STEP_MAX:
-            break
     return due
 
 

@@ -3,7 +3,15 @@
 from dataclasses import replace
 
 from fairlead_master.core import settings
-from fairlead_master.core.actions import Action, AnswerCall, FinishReconciliation, ForwardStatuses, KillTask
+from fairlead_master.core.actions import (
+    Action,
+    AnswerCall,
+    EndAgentSession,
+    FinishReconciliation,
+    ForwardStatuses,
+    KillTask,
+    SendOffers,
+)
 from fairlead_master.core.events import DeclineScope, KillAsked, OffersDeclined, ReconcileAsked
 from fairlead_master.core.machine import Machine
 from fairlead_proto.codes import CallCode
@@ -211,3 +219,61 @@ def test_a_refusal_repeats_no_more_of_long_constraints_than_a_person_reads() -> 
     assert isinstance(answer, AnswerCall)
     assert answer.detail.startswith("class c: no registered agent meets rack=value0|value1|")
     assert len(answer.detail) < settings.DETAIL_LENGTH_MAX + 100
+
+
+def with_offers(count: int) -> Cluster:
+    """A cluster whose one framework has so many offers, each of a class of its own and made at one time."""
+    cluster = Cluster()
+    cluster.new_agent(cpus=1_000)
+    session, _ = cluster.new_framework()
+    cluster.demand(session, *[a_class(f"c{number}", unit=(1 + number, 1, 0, 0)) for number in range(count)])
+    while len(cluster.master.offers) < count:
+        cluster.now_ms += cluster.master.settings.busy_window_ms
+        cluster.tick()
+    (*_, last) = cluster.master.offers.values()
+    for offer in cluster.master.offers.values():
+        offer.expires_ms = last.expires_ms  # As if one cycle had made them all.
+    return cluster
+
+
+def test_leases_end_so_many_a_tick_and_count_as_one_time_that_nobody_answered() -> None:
+    most = settings.OFFERS_EXPIRED_PER_STEP_MAX
+    cluster = with_offers(2 * most + 7)
+    (framework,) = cluster.master.frameworks.values()
+    cluster.now_ms += cluster.master.settings.offer_lease_ms
+
+    ended = []
+    for _ in range(3):
+        before = framework.offers_expired
+        cluster.tick()
+        ended.append(framework.offers_expired - before)
+        cluster.master.owes_cycle = False  # Cycles in between are not the point here.
+
+    assert ended == [most, most, 7]
+    assert framework.unanswered == 1
+    assert not cluster.master.hoarders
+
+
+def test_a_cycle_has_a_tick_of_its_own_where_much_else_is_due() -> None:
+    cluster, session = with_tasks(MANY)
+    other, _ = cluster.new_framework()
+    cluster.now_ms += 1_000
+    cluster.reconcile(session)
+    cluster.demand(other, a_class(unit=TINY))
+
+    ticks = [[type(action) for action in cluster.tick()] for _ in range(3)]
+
+    assert ticks == [[ForwardStatuses], [SendOffers], [ForwardStatuses, FinishReconciliation]]
+
+
+def test_agents_that_are_silent_at_once_are_left_so_many_a_tick() -> None:
+    cluster = Cluster()
+    for _ in range(settings.TASKS_PER_STEP_MAX + 3):
+        cluster.new_agent()
+    cluster.now_ms += cluster.master.settings.agent_silence_ms
+
+    ended = []
+    while cluster.master.agents_heard:
+        ended.append(sum(isinstance(action, EndAgentSession) for action in cluster.tick()))
+
+    assert ended == [settings.TASKS_PER_STEP_MAX, 3]
