@@ -71,7 +71,7 @@ KINDS = ResourceKinds()
 UNIT: Vector = (1000, 2**30, 0, 0)
 
 WINDOW_S = 3.0
-"""Long beside the quarter of a second in which telemetry gathers, short beside the minutes in which other work comes and goes."""
+"""Long beside the half second in which telemetry gathers, short beside the minutes in which other work comes and goes."""
 
 ORDERS = (("with", "without", "without", "with"), ("without", "with", "with", "without"))
 
