@@ -121,9 +121,12 @@ class OperatorClient:
                 yield row
 
     async def watch(
-        self, *, kinds: Iterable[str] = (), from_version: int = 0
+        self, *, kinds: Iterable[str] = (), from_version: int = 0, rows: bool = False
     ) -> AsyncIterator[operator_pb2.Changes]:
         """What changes from now on, or after a version; for ever, over restarts of the master.
+
+        With ``rows``, in place of changes: the rows of all agents, frameworks, tasks that run, and roles, and then those that
+        changed. A ``Changes`` with ``resync`` set comes before all of them: forget the rows there are.
 
         A ``Changes`` with ``resync`` set means that some were missed: list again. One is made here when the stream
         broke, because the next master may not have the changes in between.
@@ -134,7 +137,7 @@ class OperatorClient:
         clock, backoff = self._transport.clock, Backoff(self._transport.jitter)
         version, was_there = from_version, False
         while True:
-            request = operator_pb2.WatchRequest(from_version=version, kinds=kinds)
+            request = operator_pb2.WatchRequest(from_version=version, kinds=kinds, rows=rows)
             try:
                 async for changes in self._stub().Watch(request):
                     was_there, version = True, changes.version

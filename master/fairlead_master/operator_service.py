@@ -1,6 +1,7 @@
 """OperatorService: listings in pages, changes as they happen, orders to the core. Nothing here waits inside a step."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any, Final
 
 import grpc
@@ -14,6 +15,7 @@ from fairlead_master.core.actions import AnswerOperator
 from fairlead_master.core.explain import explain
 from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Master
+from fairlead_master.picture import SWEEP_MS, Picture
 from fairlead_master.runner import Runner
 from fairlead_proto import fields, limits
 from fairlead_proto.codes import CallCode
@@ -28,6 +30,9 @@ Context = Any
 CHANGES_PER_MESSAGE_MAX: Final = 1_000
 WATCH_INTERVAL_S: Final = 0.05
 """Changes of this long share a message: a watcher is a person or a screen."""
+
+PICTURE_PAUSE_S: Final = 0.01
+"""Between the parts of a first picture: 20,000 tasks are sent within some three seconds, and others have most of the loop."""
 
 _STATUS: Final = {
     CallCode.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
@@ -94,17 +99,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         taken, token = views.page(
             views.roles(master), lambda info: info.role, request.page_size, request.page_token
         )
-        prices = master.allocator.prices()
-        return pb.ListRolesResponse(
-            roles=taken,
-            next_page_token=token,
-            version=master.version,
-            policy=master.settings.allocation.policy,
-            demand=master.settings.allocation.demand,
-            prices=views.prices(master, prices),
-            price_error=prices.error if prices else 0.0,
-            bottlenecks=master.allocator.bottlenecks() or (),
-        )
+        return views.role_list(master, taken, token)
 
     async def ListOffers(self, request: pb.ListRequest, context: Context) -> pb.ListOffersResponse:
         await self._check_page(request.page_size, context)
@@ -131,6 +126,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
 
     async def Watch(self, request: pb.WatchRequest, context: Context) -> None:
         """Send what changed, in order; a reader that lags behind the kept changes is told to list again."""
+        if request.rows:
+            await self._watch_rows(context)
+            return
         master = self._master
         kinds = frozenset(request.kinds)
         seen = request.from_version or master.version
@@ -148,6 +146,27 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 seen = message.version
                 if message.changes or message.resync:
                     await context.write(message)
+        finally:
+            self._runner.remove_watcher(number)
+
+    async def _watch_rows(self, context: Context) -> None:
+        """Send a picture, and what changes of it as it is by then."""
+        picture, clock = Picture(self._master), self._runner.clock
+        changed = asyncio.Event()
+        number = self._runner.add_watcher(changed.set)
+        pause_s = PICTURE_PAUSE_S
+        try:
+            while True:
+                message = picture.take(clock.now_ms())
+                if message is not None:
+                    await context.write(message)
+                if picture.is_whole:
+                    pause_s = WATCH_INTERVAL_S
+                    changed.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(SWEEP_MS / 1000):
+                            await changed.wait()
+                await asyncio.sleep(pause_s)
         finally:
             self._runner.remove_watcher(number)
 

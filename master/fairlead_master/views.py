@@ -318,6 +318,21 @@ def class_infos(master: Master, rows: Iterable[ClassRow]) -> Iterator[pb.ClassIn
             )
 
 
+def role_list(master: Master, taken: Sequence[pb.RoleInfo], token: str = "") -> pb.ListRolesResponse:
+    """Some of the roles, with what they have in common."""
+    prices_now = master.allocator.prices()
+    return pb.ListRolesResponse(
+        roles=taken,
+        next_page_token=token,
+        version=master.version,
+        policy=master.settings.allocation.policy,
+        demand=master.settings.allocation.demand,
+        prices=prices(master, prices_now),
+        price_error=prices_now.error if prices_now else 0.0,
+        bottlenecks=master.allocator.bottlenecks() or (),
+    )
+
+
 def changes_after(master: Master, version: int, kinds: frozenset[str], count_max: int) -> pb.Changes:
     """Changes after a version, oldest first; or the word to list again, if the oldest of them are forgotten."""
     oldest = master.version - len(master.changes) + 1

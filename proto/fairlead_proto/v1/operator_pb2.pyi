@@ -377,22 +377,34 @@ class ListClassesResponse(_message.Message):
     def __init__(self, classes: _Optional[_Iterable[_Union[ClassInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("from_version", "kinds")
+    __slots__ = ("from_version", "kinds", "rows")
     FROM_VERSION_FIELD_NUMBER: _ClassVar[int]
     KINDS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
     from_version: int
     kinds: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, from_version: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ...) -> None: ...
+    rows: bool
+    def __init__(self, from_version: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ..., rows: bool = ...) -> None: ...
 
 class Changes(_message.Message):
-    __slots__ = ("version", "resync", "changes")
+    __slots__ = ("version", "resync", "changes", "rows_due", "tasks", "agents", "frameworks", "roles")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     RESYNC_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
+    ROWS_DUE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    AGENTS_FIELD_NUMBER: _ClassVar[int]
+    FRAMEWORKS_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
     version: int
     resync: bool
     changes: _containers.RepeatedCompositeFieldContainer[Change]
-    def __init__(self, version: _Optional[int] = ..., resync: bool = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ...) -> None: ...
+    rows_due: int
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskInfo]
+    agents: _containers.RepeatedCompositeFieldContainer[AgentInfo]
+    frameworks: _containers.RepeatedCompositeFieldContainer[FrameworkInfo]
+    roles: ListRolesResponse
+    def __init__(self, version: _Optional[int] = ..., resync: bool = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., rows_due: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskInfo, _Mapping]]] = ..., agents: _Optional[_Iterable[_Union[AgentInfo, _Mapping]]] = ..., frameworks: _Optional[_Iterable[_Union[FrameworkInfo, _Mapping]]] = ..., roles: _Optional[_Union[ListRolesResponse, _Mapping]] = ...) -> None: ...
 
 class Change(_message.Message):
     __slots__ = ("kind", "id", "what")
