@@ -1,7 +1,7 @@
 # One image for every role: the command says which. Any base with python3 (3.11 or later, with venv) will do:
-#   docker build --build-arg BASE_IMAGE=debian-with-python -t fairlead .
+#   docker build --build-arg BASE_IMAGE=debian-with-python -t fairlead:local .
 # A host that reaches packages through a mirror hands its pip.conf in, where it stays out of every layer:
-#   docker build --secret id=pip,src=$HOME/.config/pip/pip.conf -t fairlead .
+#   docker build --secret id=pip,src=$HOME/.config/pip/pip.conf -t fairlead:local .
 # and, if the mirror's certificate is signed by an authority of its own, that one's PEM file too: --secret id=ca,src=ca.pem
 ARG BASE_IMAGE=python:3.11-slim
 

@@ -11,10 +11,10 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.core import actions, events
-from fairlead_proto import convert, fields
+from fairlead_proto import convert, enum_numbers, fields
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.ids import AgentId
 from fairlead_proto.limits import STATUS_MESSAGE_LENGTH_MAX
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
@@ -27,14 +27,6 @@ registration that exceeds the size of a message could never be delivered."""
 
 STATUSES_PER_MESSAGE_MAX: Final = 1_000
 """Some 200 KiB, and never more than 5 MiB."""
-
-_REFUSALS: Final = {
-    agent_pb2.REFUSAL_CODE_INVALID: RefusalCode.INVALID,
-    agent_pb2.REFUSAL_CODE_OLD_EPOCH: RefusalCode.OLD_EPOCH,
-    agent_pb2.REFUSAL_CODE_SUPERSEDED: RefusalCode.SUPERSEDED,
-    agent_pb2.REFUSAL_CODE_TOO_SLOW: RefusalCode.TOO_SLOW,
-    agent_pb2.REFUSAL_CODE_LIMIT: RefusalCode.LIMIT,
-}
 
 SessionAction = actions.SendRegistration | actions.SendStatuses | actions.SendHeartbeat | actions.SendGoodbye
 
@@ -70,7 +62,7 @@ def _read_message(
         case "acknowledge":
             items = tuple(
                 (
-                    _read_key("acknowledge", item.framework_id, item.task_id),
+                    convert.read_key("acknowledge", item.framework_id, item.task_id),
                     fields.read_count("acknowledge.sequence", item.sequence),
                 )
                 for item in message.acknowledge.items
@@ -105,11 +97,15 @@ def _read_refused(
     message: agent_pb2.RegistrationRefused, epoch: int, unknowns: Unknowns
 ) -> events.RegistrationRefused:
     """One with a code that only a newer master knows is one to register again after."""
-    code = _REFUSALS.get(message.code)
-    if code is None:
-        unknowns.note("refusal", f"refused.code: expected 1 to {max(_REFUSALS)}, got {message.code}")
+    code = enum_numbers.read_code(
+        "refused.code",
+        enum_numbers.REFUSAL_CODES,
+        message.code,
+        unknowns,
+        otherwise=RefusalCode.TOO_SLOW,
+    )
     return events.RegistrationRefused(
-        epoch=epoch, code=code or RefusalCode.TOO_SLOW, detail=message.detail[:STATUS_MESSAGE_LENGTH_MAX]
+        epoch=epoch, code=code, detail=message.detail[:STATUS_MESSAGE_LENGTH_MAX]
     )
 
 
@@ -119,7 +115,7 @@ def _read_launch(
     orders: list[events.LaunchOrder] = []
     unreadable: list[events.LaunchUnreadable] = []
     for task in launch.tasks:
-        framework_id, task_id = _read_key("launch", task.framework_id, task.task.task_id)
+        framework_id, task_id = convert.read_key("launch", task.framework_id, task.task.task_id)
         try:
             spec = convert.read_task("launch.task", task.task, kinds)
             orders.append(events.LaunchOrder(framework_id, spec))
@@ -136,16 +132,9 @@ def _read_launch(
 
 def _read_kill(order: agent_pb2.KillTask, unknowns: Unknowns) -> events.KillOrder:
     return events.KillOrder(
-        key=_read_key("kill", order.framework_id, order.task_id),
+        key=convert.read_key("kill", order.framework_id, order.task_id),
         grace_period_ms=fields.read_duration("kill.grace_period_ms", order.grace_period_ms),
         reason=convert.read_reason("kill.reason", order.reason, unknowns),
-    )
-
-
-def _read_key(field: str, framework_id: str, task_id: str) -> TaskKey:
-    return (
-        FrameworkId(fields.read_id(f"{field}.framework_id", framework_id)),
-        TaskId(fields.read_id(f"{field}.task_id", task_id)),
     )
 
 

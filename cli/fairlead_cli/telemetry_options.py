@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -23,43 +23,50 @@ Command = TypeVar("Command", bound=Callable[..., object])
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-def mqtt_options(command: Command) -> Command:
-    """Add what names a broker: ``mqtt``, ``mqtt_password_file``, ``mqtt_ca``, ``cluster_name``, ``mqtt_keep_alive_ms``."""
-    for option in (
-        click.option(
-            "--mqtt-keep-alive",
-            "mqtt_keep_alive_ms",
-            type=DURATION,
-            default=f"{KEEP_ALIVE_MS // 1000}s",
-            show_default=True,
-            help="The broker announces a vanished host after one and a half times this.",
-        ),
-        click.option(
-            "--cluster-name",
-            default=DEFAULT_CLUSTER,
-            show_default=True,
-            help="Of this cluster in the broker's topics.",
-        ),
-        click.option(
-            "--mqtt-ca",
-            type=_FILE,
-            help="PEM file of the authority of an mqtts broker [default: the system's]",
-        ),
-        click.option(
-            "--mqtt-password-file",
-            type=_FILE,
-            envvar="FAIRLEAD_MQTT_PASSWORD_FILE",
-            help="Its first line is the password of USER.",
-        ),
-        click.option(
-            "--mqtt",
-            metavar="URL",
-            envvar="FAIRLEAD_MQTT",
-            help="Send telemetry to this broker: mqtt://[USER@]HOST:PORT or mqtts://… [default: to none]",
-        ),
-    ):
-        command = option(command)
-    return command
+SEND_HELP: Final = "Send telemetry to this broker: mqtt://[USER@]HOST:PORT or mqtts://… [default: to none]"
+
+
+def mqtt_options(mqtt_help: str) -> Callable[[Command], Command]:
+    """Add what names a broker and a cluster: ``mqtt``, ``mqtt_password_file``, ``mqtt_ca``, ``cluster_name``."""
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option(
+                "--cluster-name",
+                default=DEFAULT_CLUSTER,
+                show_default=True,
+                help="Of this cluster in the broker's topics.",
+            ),
+            click.option(
+                "--mqtt-ca",
+                type=_FILE,
+                help="PEM file of the authority of an mqtts broker [default: the system's]",
+            ),
+            click.option(
+                "--mqtt-password-file",
+                type=_FILE,
+                envvar="FAIRLEAD_MQTT_PASSWORD_FILE",
+                help="Its first line is the password of USER.",
+            ),
+            click.option("--mqtt", metavar="URL", envvar="FAIRLEAD_MQTT", help=mqtt_help),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def publisher_options(command: Command) -> Command:
+    """Add what names the broker to publish to: that of ``mqtt_options``, and ``mqtt_keep_alive_ms``."""
+    keep_alive = click.option(
+        "--mqtt-keep-alive",
+        "mqtt_keep_alive_ms",
+        type=DURATION,
+        default=f"{KEEP_ALIVE_MS // 1000}s",
+        show_default=True,
+        help="The broker announces a vanished host after one and a half times this.",
+    )
+    return mqtt_options(SEND_HELP)(keep_alive(command))
 
 
 def broker_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +85,7 @@ def broker_option(command: Callable[..., Any]) -> Callable[..., Any]:
         broker = broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
         return command(broker=broker, **others)
 
-    return mqtt_options(with_broker)
+    return publisher_options(with_broker)
 
 
 def metrics_option(command: Command) -> Command:

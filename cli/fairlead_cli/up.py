@@ -8,7 +8,7 @@ import click
 from fairlead_cli.addresses import DEFAULT_PORT
 from fairlead_cli.agent import ISOLATIONS
 from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, PLACEMENT_HELP, RESOURCES
-from fairlead_cli.telemetry_options import broker_of, mqtt_options, words_of
+from fairlead_cli.telemetry_options import broker_of, publisher_options, words_of
 
 
 @click.command()
@@ -35,7 +35,7 @@ from fairlead_cli.telemetry_options import broker_of, mqtt_options, words_of
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep state, sandboxes and logs in this directory [default: a temporary one, removed at the end]",
 )
-@mqtt_options
+@publisher_options
 @click.option("--isolation", type=ISOLATIONS, help="What holds tasks to their limits [default: auto]")
 @click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
 def up(

@@ -2,20 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, unique
 
+from fairlead_proto.codes import DeclineScope
 from fairlead_proto.tasks import Constraint
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.task import Task
 
-
-@unique
-class Scope(Enum):
-    """What a declined offer keeps from coming back for a time."""
-
-    AGENT = "AGENT"
-    CLASS = "CLASS"
-    NOTHING = "NOTHING"
+Scope = DeclineScope
+"""The name that programs know it by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

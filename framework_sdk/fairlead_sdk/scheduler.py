@@ -101,8 +101,10 @@ class Answer(Generic[_T]):
 class Driver:
     """What a scheduler may do. All methods are for the event loop the driver runs on; none of them blocks."""
 
-    def __init__(self, client: MasterClient) -> None:
+    def __init__(self, client: MasterClient, *, is_resumed: bool) -> None:
         self._client = client
+        # Earlier sessions of the framework have counted from 1 too, and a task id is never used twice.
+        self._id_middle = f"{client.transport.clock.unix_ms():x}-" if is_resumed else ""
         self._accepts: dict[int, _AcceptAnswers] = {}
         self._reconciles: dict[int, Answer[tuple[str, ...]]] = {}
         self._demands: dict[int, Answer[None]] = {}
@@ -140,7 +142,7 @@ class Driver:
     def accept(self, offer: Offer, tasks: Iterable[Task]) -> "Answer[list[AcceptItem]]":
         """Take an offer for these tasks; what they leave over is free again at once.
 
-        A task without an id is given one. A rejected task never existed: offer it a place again. If the stream breaks
+        A task without an id is given one that the framework has not used, in this session or an earlier one. A rejected task never existed: offer it a place again. If the stream breaks
         before the answer, the answer comes by reconciliation after the reconnection.
 
         Returns:
@@ -218,7 +220,7 @@ class Driver:
 
     def _new_id(self) -> str:
         self._ids_made += 1
-        return f"{self.framework_id}-{self._ids_made}"
+        return f"{self.framework_id}-{self._id_middle}{self._ids_made}"
 
     def take_answer(self, event: Event) -> FairleadError | None:
         """Hand an answer to whoever awaits it; returns a refusal nobody did. For the shell, not for schedulers."""
@@ -327,7 +329,7 @@ async def run_scheduler(
         connect_timeout_ms=parse_duration("connect_timeout", connect_timeout),
         reconnect_timeout_ms=parse_duration("reconnect_timeout", reconnect_timeout),
     )
-    runner.attach(client)
+    runner.attach(client, is_resumed=bool(framework_id))
     try:
         await client.start()
         chosen = await runner.run()
@@ -350,10 +352,10 @@ class _Runner:
         self._client: MasterClient | None = None
         self._driver: Driver | None = None
 
-    def attach(self, client: MasterClient) -> None:
+    def attach(self, client: MasterClient, *, is_resumed: bool) -> None:
         """Give the runner the client it was made for; each needs the other."""
         self._client = client
-        self._driver = Driver(client)
+        self._driver = Driver(client, is_resumed=is_resumed)
 
     @property
     def _session(self) -> tuple[MasterClient, Driver]:

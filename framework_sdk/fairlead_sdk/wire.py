@@ -4,11 +4,11 @@ What is read is checked, since a master may be newer, broken or not a master at 
 The vocabulary shared with the other roles is read by ``fairlead_proto.convert``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from fairlead_proto import __version__, convert
+from fairlead_proto import __version__, convert, enum_numbers
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.convert import read_status, write_constraint
 from fairlead_proto.fields import (
@@ -37,7 +37,6 @@ from fairlead_sdk.calls import (
     Launch,
     NumberedCall,
     Reconcile,
-    Scope,
     SetDemand,
     Teardown,
     call_size,
@@ -59,23 +58,8 @@ from fairlead_sdk.events import (
     Welcome,
 )
 
-Code = TypeVar("Code", CallCode, Rejection, ErrorCode)
-
 BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
 """Where one message of calls is closed and the next begun. Sizes are estimates, so far below what gRPC refuses."""
-
-_SCOPE_NUMBER: Final[dict[Scope, Any]] = {
-    scope: framework_pb2.Decline.Scope.Value(f"SCOPE_{scope.value}") for scope in Scope
-}
-
-
-def _by_number(enum: Any, prefix: str, values: Any) -> dict[int, Any]:
-    return {number: values[name.removeprefix(prefix)] for name, number in enum.items() if number}
-
-
-_CALL_CODE: Final[dict[int, CallCode]] = _by_number(framework_pb2.CallCode, "CALL_CODE_", CallCode)
-_REJECTION: Final[dict[int, Rejection]] = _by_number(framework_pb2.Rejection, "REJECTION_", Rejection)
-_ERROR_CODE: Final[dict[int, ErrorCode]] = _by_number(framework_pb2.ErrorCode, "ERROR_CODE_", ErrorCode)
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -113,7 +97,7 @@ def _write_call(request_id: int, call: Call) -> framework_pb2.FrameworkCall:
         case Decline():
             message.decline.offer_ids.extend(call.offer_ids)
             message.decline.reason = call.reason
-            message.decline.scope = _SCOPE_NUMBER[call.scope]
+            message.decline.scope = enum_numbers.DECLINE_SCOPES.of[call.scope]
             message.decline.ttl_ms = call.ttl_ms
         case Kill():
             message.kill.task_ids.extend(call.task_ids)
@@ -240,23 +224,12 @@ def _read_event(field: str, which: str, event: framework_pb2.FrameworkEvent, unk
             raise AssertionError(f"{field}: expected an event of the schema, got {which}")
 
 
-def _read_code(
-    field: str, values: Mapping[int, Code], number: int, unknowns: Unknowns, *, otherwise: Code
-) -> Code:
-    """A code of the schema, or ``otherwise`` in place of one that only a newer master knows."""
-    if number in values:
-        return values[number]
-    text = f"{field}: expected 1 to {max(values)}, got {number}"
-    if number == 0:
-        raise InvalidFieldError(text)
-    unknowns.note("code", text)
-    return otherwise
-
-
 def _read_error(field: str, message: framework_pb2.Error, unknowns: Unknowns) -> SessionError:
     # Whatever it is, another stream may mend it; a session that is over for good is refused by the next one too.
     again = ErrorCode.SHUTTING_DOWN
-    code = _read_code(f"{field}.code", _ERROR_CODE, message.code, unknowns, otherwise=again)
+    code = enum_numbers.read_code(
+        f"{field}.code", enum_numbers.ERROR_CODES, message.code, unknowns, otherwise=again
+    )
     return SessionError(code, message.detail)
 
 
@@ -280,7 +253,9 @@ def _read_result(field: str, message: framework_pb2.CallResult, unknowns: Unknow
     no = CallCode.INVALID
     return CallResult(
         request_id=message.request_id,
-        code=_read_code(f"{field}.code", _CALL_CODE, message.code, unknowns, otherwise=no),
+        code=enum_numbers.read_code(
+            f"{field}.code", enum_numbers.CALL_CODES, message.code, unknowns, otherwise=no
+        ),
         detail=message.detail,
         demand_version=read_count(f"{field}.demand_version", message.demand_version),
         infeasible=tuple(_read_infeasible(f"{field}.infeasible", verdict) for verdict in message.infeasible),
@@ -304,9 +279,9 @@ def _read_accept_result(field: str, message: framework_pb2.AcceptResult, unknown
                 rejection=None
                 if item.launched
                 # It may fit another offer.
-                else _read_code(
+                else enum_numbers.read_code(
                     f"{field}.items.rejection",
-                    _REJECTION,
+                    enum_numbers.REJECTIONS,
                     item.rejection,
                     unknowns,
                     otherwise=Rejection.EXPIRED,

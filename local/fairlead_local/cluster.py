@@ -122,15 +122,16 @@ class LocalCluster:
         self._master_arguments = tuple(master_arguments)
         self._agent_arguments = tuple(agent_arguments)
         self._given_directory = directory
-        self._temporary: tuple[Path, int] | None = None
-        """The directory to remove at the end, only ever one that we made, and the lock that says that we live."""
+        self._temporary: Path | None = None
+        """The directory to remove at the end: only ever one that we made."""
+        self._lock: int | None = None
+        """On the directory, as long as it is ours."""
         self.directory = directory or Path()
         self.address = ""
         self.master = ChildProcess("master", (), Path())
         self.agents: list[ChildProcess] = []
         self.isolations: list[str] = []
-        self._is_start_cancelled = False
-        self._is_hurried = False
+        self._is_start_cancelled = self._is_hurried = False
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -299,16 +300,20 @@ class LocalCluster:
     # --- steps --------------------------------------------------------------------------------------------------
 
     def _make_directory(self) -> None:
-        if self._given_directory is None:
-            from fairlead_local import leftovers  # not for commands that start no cluster
+        from fairlead_local import leftovers  # not for commands that start no cluster
 
+        if self._given_directory is None:
             leftovers.remove_temporary_directories()
-            self._temporary = leftovers.make_temporary_directory()
-            self.directory = self._temporary[0]
+            self._temporary, self._lock = leftovers.make_temporary_directory()
+            self.directory = self._temporary
         else:
             self.directory = self._given_directory.resolve()
-        # Only what is missing is made private: a directory that was there before may be shared on purpose.
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Only what is missing is made private: a directory that was there before may be shared on purpose.
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                self._lock = leftovers.hold_directory(self.directory)
+            except leftovers.DirectoryInUse as error:
+                raise InvalidCluster(str(error)) from error
         (self.directory / "logs").mkdir(exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=self.directory) as room:
             os.posix_fallocate(room.fileno(), 0, ROOM_BYTES_MIN)
@@ -373,7 +378,7 @@ class LocalCluster:
         self._stop_all(self.agents, AGENT_STOP_TIMEOUT_S)
         # After the agents, so that it hears how the tasks ended.
         self._stop_all([self.master], MASTER_STOP_TIMEOUT_S)
-        if self.agents:
+        if self._lock is not None:
             # Of agents that died before they could end their executors themselves.
             from fairlead_local.leftovers import end_executors
 
@@ -394,10 +399,11 @@ class LocalCluster:
 
     def _remove_directory(self) -> None:
         if self._temporary is not None:
-            directory, lock = self._temporary
-            shutil.rmtree(directory, ignore_errors=True)
-            os.close(lock)
+            shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def default_resources(agents: int) -> str:

@@ -32,10 +32,17 @@ _PREFIX: Final = "fairlead-"
 _CLUSTER_LOCK: Final = "cluster.lock"
 """Held by whoever made a temporary directory. Only what has one is ever removed as a leftover."""
 
+_KEPT_LOCK: Final = "up.lock"
+"""The same in a directory that somebody named, which is never removed."""
+
 _LOCKS: Final = ("master/lock", "agent-*/agent.lock", "agent-*/executor/lock")
 """Held by the processes of a cluster, below its directory."""
 
 _log = logging.getLogger(__name__)
+
+
+class DirectoryInUse(Exception):
+    """Another cluster is in the directory; the message says which process."""
 
 
 def make_temporary_directory() -> tuple[Path, int]:
@@ -55,6 +62,29 @@ def make_temporary_directory() -> tuple[Path, int]:
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return directory, lock
+
+
+def hold_directory(directory: Path) -> int:
+    """Give the lock on a directory that is kept at the end, to be closed then.
+
+    Two clusters in one directory would each find the processes of the other, and end what it takes for leftovers.
+
+    Raises:
+        DirectoryInUse: another cluster is in it.
+        OSError: it cannot be written.
+    """
+    lock = os.open(directory / _KEPT_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise DirectoryInUse(
+            f"{directory}: in use by another local cluster (process {holder or 'unknown'})"
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+    return lock
 
 
 def remove_temporary_directories() -> None:

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 import fairlead_master
+from fairlead_master.batches import Batches
 from fairlead_master.core import actions, events
-from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
-from fairlead_master.sessions import BATCH_BYTES_MAX, in_parts
-from fairlead_proto import convert, fields
-from fairlead_proto.codes import RefusalCode
+from fairlead_master.sessions import in_parts
+from fairlead_proto import convert, enum_numbers, fields
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.ids import AgentId
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
@@ -19,16 +19,7 @@ from fairlead_proto.tasks import RunningTask, TaskStatus
 from fairlead_proto.v1 import agent_pb2 as pb
 from fairlead_proto.v1 import types_pb2
 
-_REFUSALS: Final = {code: pb.RefusalCode.Value(f"REFUSAL_CODE_{code.value}") for code in RefusalCode}
-"""Enum fields take the names of their values."""
-
-_Order = (
-    actions.LaunchTasks
-    | actions.AcknowledgeStatuses
-    | actions.KillTask
-    | actions.PingAgent
-    | actions.EndAgentSession
-)
+_Order = actions.LaunchTasks | actions.KillTask | actions.PingAgent | actions.EndAgentSession
 
 _OUR_OWN: Final = frozenset({TaskState.STAGING, TaskState.UNREACHABLE, TaskState.GONE})
 """What only a master says of a task: it was sent to its agent, which is away, or will not return."""
@@ -80,20 +71,19 @@ def read_heartbeat(session: int, message: pb.AgentHeartbeat, kinds: ResourceKind
     """A sign of life with what is used, so many tasks an event."""
     used = convert.read_resources("heartbeat.used", message.used, kinds)
     reports = tuple(
-        [(_read_key("heartbeat.tasks", report), convert.read_usage(report.usage)) for report in message.tasks]
+        [
+            (
+                convert.read_key("heartbeat.tasks", report.framework_id, report.task_id),
+                convert.read_usage(report.usage),
+            )
+            for report in message.tasks
+        ]
     )
     *parts, last = in_parts(reports)
     return [
         *(events.AgentBeat(session=session, used=used, tasks=part, is_last=False) for part in parts),
         events.AgentBeat(session=session, used=used, tasks=last),
     ]
-
-
-def _read_key(field: str, report: pb.TaskUsageReport) -> TaskKey:
-    return (
-        FrameworkId(fields.read_id(f"{field}.framework_id", report.framework_id)),
-        TaskId(fields.read_id(f"{field}.task_id", report.task_id)),
-    )
 
 
 def _read_running(
@@ -132,33 +122,18 @@ def write_actions(
     heartbeat_interval_ms: int,
     files_token: str = "",
 ) -> list[pb.MasterMessages]:
-    """The batches for one agent that actions make, in their order; acknowledgements that follow one another are one.
-
-    A batch is full when it holds ``BATCH_BYTES_MAX``; the message that fills it may take it beyond that.
-    """
-    batch = pb.MasterMessages(epoch=epoch)
-    batches = [batch]
-    batch_bytes = 0
-    record_room = 0
+    """The batches for one agent that actions make, in their order; acknowledgements that follow one another are one."""
+    batches = Batches(lambda: pb.MasterMessages(epoch=epoch), attrgetter("messages"))
     for action in orders:
-        size = len(action.items) if isinstance(action, actions.AcknowledgeStatuses) else 0
-        if 0 < size <= record_room:
-            message = batch.messages[-1]
-        else:
-            if batch.messages:
-                batch_bytes += batch.messages[-1].ByteSize()
-            if batch_bytes >= BATCH_BYTES_MAX:
-                batch = pb.MasterMessages(epoch=epoch)
-                batches.append(batch)
-                batch_bytes = 0
-            message = batch.messages.add()
-            record_room = RECORDS_PER_ACTION_MAX if size else 0
-        record_room -= size
-        if isinstance(action, actions.ConfirmAgent):
-            _fill_registered(message.registered, action.agent_id, epoch, heartbeat_interval_ms, files_token)
-        else:
-            _fill_message(message, action, kinds)
-    return batches
+        match action:
+            case actions.ConfirmAgent():
+                registered = batches.message().registered
+                _fill_registered(registered, action.agent_id, epoch, heartbeat_interval_ms, files_token)
+            case actions.AcknowledgeStatuses():
+                _fill_acknowledge(batches.message(len(action.items)).acknowledge, action)
+            case _:
+                _fill_message(batches.message(), action, kinds)
+    return batches.made
 
 
 # Parts are written where they belong: giving a message to another one's constructor copies it.
@@ -175,6 +150,15 @@ def _fill_registered(
     registered.files_token = files_token
 
 
+def _fill_acknowledge(acknowledge: pb.AcknowledgeStatuses, action: actions.AcknowledgeStatuses) -> None:
+    items = acknowledge.items
+    for (framework_id, task_id), sequence in action.items:
+        item = items.add()
+        item.framework_id = framework_id
+        item.task_id = task_id
+        item.sequence = sequence
+
+
 def _fill_message(message: pb.MasterMessage, action: _Order, kinds: ResourceKinds) -> None:
     match action:
         case actions.LaunchTasks():
@@ -183,13 +167,6 @@ def _fill_message(message: pb.MasterMessage, action: _Order, kinds: ResourceKind
                 launch = launches.add()
                 launch.framework_id = action.framework_id
                 convert.fill_task(launch.task, task, kinds)
-        case actions.AcknowledgeStatuses():
-            items = message.acknowledge.items
-            for (framework_id, task_id), sequence in action.items:
-                item = items.add()
-                item.framework_id = framework_id
-                item.task_id = task_id
-                item.sequence = sequence
         case actions.KillTask():
             kill = message.kill.tasks.add()
             kill.framework_id = action.framework_id
@@ -199,5 +176,5 @@ def _fill_message(message: pb.MasterMessage, action: _Order, kinds: ResourceKind
         case actions.PingAgent():
             message.ping.SetInParent()
         case actions.EndAgentSession():
-            message.refused.code = _REFUSALS[action.code]  # type: ignore[assignment]  # the stubs type numbers as int
+            message.refused.code = enum_numbers.REFUSAL_CODES.of[action.code]
             message.refused.detail = action.detail

@@ -1,29 +1,19 @@
 """Between framework messages and the core's events and actions."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import fairlead_master
+from fairlead_master.batches import Batches
 from fairlead_master.core import actions, events
-from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
-from fairlead_master.sessions import BATCH_BYTES_MAX, in_parts
-from fairlead_proto import convert, fields, limits
-from fairlead_proto.codes import CallCode, ErrorCode, Rejection
+from fairlead_master.sessions import in_parts
+from fairlead_proto import convert, enum_numbers, fields, limits
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 
-_SCOPES: Final = {
-    pb.Decline.SCOPE_UNSPECIFIED: events.DeclineScope.AGENT,
-    pb.Decline.SCOPE_AGENT: events.DeclineScope.AGENT,
-    pb.Decline.SCOPE_CLASS: events.DeclineScope.CLASS,
-    pb.Decline.SCOPE_NOTHING: events.DeclineScope.NOTHING,
-}
-# Enum fields take the names of their values.
-_CALL_CODES: Final = {code: f"CALL_CODE_{code.value}" for code in CallCode}
-_ERROR_CODES: Final = {code: f"ERROR_CODE_{code.value}" for code in ErrorCode}
-_REJECTIONS: Final = {code: pb.Rejection.Value(f"REJECTION_{code.value}") for code in Rejection}
 _Rare = (
     actions.WelcomeFramework
     | actions.AnswerCall
@@ -142,9 +132,10 @@ def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
 
 def _read_decline(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
     decline = call.decline
-    scope = _SCOPES.get(decline.scope)
+    scopes = enum_numbers.DECLINE_SCOPES.by_number
+    scope = scopes.get(decline.scope or pb.Decline.SCOPE_AGENT)
     if scope is None:
-        error = fields.refusal("decline.scope", f"one of 0 to {max(_SCOPES)}", decline.scope)
+        error = fields.refusal("decline.scope", f"one of 0 to {max(scopes)}", decline.scope)
         raise UnknownValueError("scope", str(error))
     ttl_ms = fields.read_duration("decline.ttl_ms", decline.ttl_ms)
     parts = in_parts(
@@ -235,30 +226,12 @@ def write_invalid(call: pb.FrameworkCall, error: InvalidFieldError) -> pb.Framew
 def write_actions(
     orders: Sequence[actions.ToFramework], kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
 ) -> list[pb.FrameworkEvents]:
-    """The batches for one framework that actions make, in their order; statuses that follow one another share an event.
-
-    A batch is full when it holds ``BATCH_BYTES_MAX``; the event that fills it may take it beyond that.
-    """
-    batch = pb.FrameworkEvents(epoch=epoch)
-    batches = [batch]
-    batch_bytes = 0
-    record_room = 0
+    """The batches for one framework that actions make, in their order; statuses that follow one another share an event."""
+    batches = Batches(lambda: pb.FrameworkEvents(epoch=epoch), attrgetter("events"))
     for action in orders:
-        size = len(action.statuses) if isinstance(action, actions.ForwardStatuses) else 0
-        if 0 < size <= record_room:
-            event = batch.events[-1]
-        else:
-            if batch.events:
-                batch_bytes += batch.events[-1].ByteSize()
-            if batch_bytes >= BATCH_BYTES_MAX:
-                batch = pb.FrameworkEvents(epoch=epoch)
-                batches.append(batch)
-                batch_bytes = 0
-            event = batch.events.add()
-            record_room = RECORDS_PER_ACTION_MAX if size else 0
-        record_room -= size
+        event = batches.message(len(action.statuses) if isinstance(action, actions.ForwardStatuses) else 0)
         _fill_event(event, action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
-    return batches
+    return batches.made
 
 
 # Parts are written where they belong: giving a message to another one's constructor copies it. Where that is done all
@@ -317,7 +290,9 @@ def _write_rare(
         case actions.AnnounceAgentGone():
             return pb.FrameworkEvent(agent_gone=pb.AgentGone(agent_id=action.agent_id, reason=action.reason))
         case actions.EndFrameworkSession():
-            return pb.FrameworkEvent(error=pb.Error(code=_ERROR_CODES[action.code], detail=action.detail))
+            return pb.FrameworkEvent(
+                error=pb.Error(code=enum_numbers.ERROR_CODES.of[action.code], detail=action.detail)
+            )
 
 
 def _fill_accept_result(result: pb.AcceptResult, action: actions.AnswerAccept) -> None:
@@ -330,7 +305,7 @@ def _fill_accept_result(result: pb.AcceptResult, action: actions.AnswerAccept) -
         if answer.rejection is None:
             item.launched = True
         else:
-            item.rejection = _REJECTIONS[answer.rejection]  # type: ignore[assignment]  # the stubs type numbers as int
+            item.rejection = enum_numbers.REJECTIONS.of[answer.rejection]
             item.detail = answer.detail
 
 
@@ -351,7 +326,7 @@ def _fill_offer(offer: pb.Offer, terms: actions.OfferTerms, kinds: ResourceKinds
 def _write_result(action: actions.AnswerCall, kinds: ResourceKinds) -> pb.FrameworkEvent:
     result = pb.CallResult(
         request_id=action.request_id,
-        code=_CALL_CODES[action.code],
+        code=enum_numbers.CALL_CODES.of[action.code],
         detail=action.detail,
         demand_version=action.demand_version,
         infeasible=[

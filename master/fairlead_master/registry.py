@@ -30,9 +30,11 @@ from fairlead_master.registry_files import (
     RegistryFiles,
     lacks_room,
     open_files,
+    read_number,
     read_rows,
     row_checksum,
     shortage,
+    write_number,
 )
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
@@ -67,10 +69,9 @@ class Registry:
         """
         try:
             self._commit(lambda connection: self._begin_epoch(connection, unix_s))
-            (epoch,) = self._connection.execute("select number from epoch").fetchone()
             return Loaded(
                 remembered=Remembered(
-                    epoch=epoch,
+                    epoch=read_number(self._files.path, self._connection, "epoch"),
                     frameworks=tuple(self._frameworks()),
                     agents=tuple(self._agents()),
                     weights=tuple(self._weights()),
@@ -81,7 +82,7 @@ class Registry:
             raise RegistryError(f"{self._files.path}: expected a registry, found damage: {error}") from error
 
     def _begin_epoch(self, connection: sqlite3.Connection, unix_s: int) -> None:
-        connection.execute("update epoch set number = max(number + 1, ?)", (unix_s,))
+        write_number(connection, "epoch", max(read_number(self._files.path, connection, "epoch") + 1, unix_s))
 
     def _frameworks(self) -> list[StoreFramework]:
         return [
@@ -170,9 +171,9 @@ class Registry:
         with self._connection as connection:
             connection.execute("begin immediate")
             change(connection)
-            connection.execute("update commits set number = number + 1")
-            (number,) = connection.execute("select number from commits").fetchone()
-        return int(number)
+            number = read_number(self._files.path, connection, "commits") + 1
+            write_number(connection, "commits", number)
+        return number
 
     def shortage(self) -> str | None:
         """That there is hardly room for another commit, in words; None if there is."""

@@ -22,12 +22,12 @@ from typing import Any, Final
 
 APPLICATION_ID: Final = 0x46614C64
 """Marks the file as ours, so that somebody else's database is never taken for a registry."""
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 _SCHEMA: Final = """
-create table commits (number integer not null);
-insert into commits values (0);
-create table epoch (number integer not null);
-insert into epoch values (0);
+create table commits (number integer not null, checksum integer not null);
+insert into commits values (0, row_checksum(0));
+create table epoch (number integer not null, checksum integer not null);
+insert into epoch values (0, row_checksum(0));
 create table frameworks (
     id text primary key, name text not null, role text not null, principal text not null,
     failover_timeout_ms integer not null, checksum integer not null
@@ -46,23 +46,33 @@ create table policy (
 """
 
 COLUMNS: Final = {
+    "commits": ("number",),
+    "epoch": ("number",),
     "frameworks": ("id", "name", "role", "principal", "failover_timeout_ms"),
     "agents": ("id", "hostname", "total", "attributes", "is_away"),
     "weights": ("role", "weight", "by_resource"),
     "policy": ("only", "policy", "placement", "when_head_does_not_fit", "demand"),
 }
-"""Of each table whose rows have a checksum: what it is over, the key first. SQLite has none, and reads on what a disk gives
-back changed as long as it looks like a row."""
+"""Of each table: what the checksum of a row is over, the key first. SQLite has none, and reads on what a disk gives back changed
+as long as it looks like a row."""
 
-# Names of tables and columns in these statements are ours, hence each S608.
+_NUMBERS: Final = ("commits", "epoch")
+"""Tables of one row, which is a number."""
+
+
+def _add_checksums(*tables: str) -> str:
+    return "".join(
+        f"alter table {table} add column checksum integer not null default 0;"  # noqa: S608 - our own names
+        f"update {table} set checksum = row_checksum({', '.join(COLUMNS[table])});"
+        for table in tables
+    )
+
+
 _FROM_VERSION: Final = {
     1: "alter table policy add column demand text not null default 'declared';",
     2: "create table commits (number integer not null); insert into commits values (0);",
-    3: "".join(
-        f"alter table {table} add column checksum integer not null default 0;"  # noqa: S608
-        f"update {table} set checksum = row_checksum({', '.join(columns)});"
-        for table, columns in COLUMNS.items()
-    ),
+    3: _add_checksums("frameworks", "agents", "weights", "policy"),
+    4: _add_checksums(*_NUMBERS),
 }
 
 _DATABASE: Final = "registry.db"
@@ -236,7 +246,7 @@ def _open_locked(path: Path, lock: int) -> RegistryFiles:
         # A table without its row reads as None, which is no row to take apart.
         raise RegistryError(f"{path}: expected a registry, found damage or no access: {error}") from error
     try:
-        (number,) = connection.execute("select number from commits").fetchone()
+        number = read_number(path, connection, "commits")
         commits = _open_commit(path.with_name(_COMMIT), number)
         if not has_served:
             os.pwrite(lock, _SERVED, 0)
@@ -278,7 +288,7 @@ def _check(path: Path, told: int | None, *, has_served: bool) -> None:
         if verdict != "ok":
             said = " ".join(str(verdict).split())
             raise RegistryError(f"{path}: expected a sound registry, found damage ({said}): {_RESTORE}")
-        (number,) = connection.execute("select number from commits").fetchone() if version >= 3 else (0,)
+        number = _read_commits(path, connection, version)
     if told is None and has_served:
         raise RegistryError(
             f"{path.with_name(_COMMIT)}: expected the number of the last commit, found no file, so nobody knows whether "
@@ -291,6 +301,13 @@ def _check(path: Path, told: int | None, *, has_served: bool) -> None:
         )
 
 
+def _read_commits(path: Path, connection: sqlite3.Connection, version: int) -> int:
+    """The number of the last commit in a database that may be of an older schema."""
+    if version >= SCHEMA_VERSION:
+        return read_number(path, connection, "commits")
+    return int(connection.execute("select number from commits").fetchone()[0]) if version >= 3 else 0
+
+
 def _make_database(path: Path) -> None:
     """Make an empty registry under another name, whole, and only then give it its own."""
     made = path.with_name(path.name + _NEW)
@@ -299,6 +316,7 @@ def _make_database(path: Path) -> None:
     os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE))
     with closing(sqlite3.connect(made, isolation_level=None)) as connection:
         connection.execute("pragma synchronous = full")
+        _define_checksum(connection)
         connection.executescript(
             f"begin; {_SCHEMA} pragma application_id = {APPLICATION_ID};"
             f" pragma user_version = {SCHEMA_VERSION}; commit;"
@@ -316,13 +334,17 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute(f"pragma wal_autocheckpoint = {LOG_PAGES}")
         (version,) = connection.execute("pragma user_version").fetchone()
         if version < SCHEMA_VERSION:
-            connection.create_function("row_checksum", -1, lambda *row: row_checksum(row))
+            _define_checksum(connection)
             steps = "".join(_FROM_VERSION[older] for older in range(version, SCHEMA_VERSION))
             connection.executescript(f"begin; {steps} pragma user_version = {SCHEMA_VERSION}; commit;")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _define_checksum(connection: sqlite3.Connection) -> None:
+    connection.create_function("row_checksum", -1, lambda *row: row_checksum(row))
 
 
 def row_checksum(row: Sequence[str | float]) -> int:
@@ -352,6 +374,26 @@ def read_rows(path: Path, connection: sqlite3.Connection, table: str) -> list[li
     except (sqlite3.Error, TypeError) as error:
         raise RegistryError(f"{path}: table {table}: found damage: {error}: {_RESTORE}") from error
     return rows
+
+
+def read_number(path: Path, connection: sqlite3.Connection, table: str) -> int:
+    """The number in a table that has nothing else.
+
+    Raises:
+        RegistryError: it is not what was written.
+    """
+    rows = read_rows(path, connection, table)
+    if len(rows) != 1:
+        raise RegistryError(f"{path}: table {table}: expected one row, found {len(rows)}: {_RESTORE}")
+    return int(rows[0][0])
+
+
+def write_number(connection: sqlite3.Connection, table: str, number: int) -> None:
+    """Put a number in the place of the one in the table."""
+    connection.execute(
+        f"update {table} set number = ?, checksum = ?",  # noqa: S608 - our own names
+        (number, row_checksum((number,))),
+    )
 
 
 def _commit_line(number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Answers by code: how a call ended, why a task was not launched, why a session is over. Names are those of the schema."""
+"""Codes of calls and answers: how a call ended, why a task was not launched, why a session is over. Names are those of the schema."""
 
 from enum import Enum, unique
 
@@ -13,6 +13,15 @@ class CallCode(Enum):
     UNKNOWN = "UNKNOWN"
     UNAUTHORIZED = "UNAUTHORIZED"
     LIMIT = "LIMIT"
+
+
+@unique
+class DeclineScope(Enum):
+    """What a declined offer keeps from coming back for a time."""
+
+    AGENT = "AGENT"
+    CLASS = "CLASS"
+    NOTHING = "NOTHING"
 
 
 @unique

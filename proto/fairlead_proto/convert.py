@@ -1,4 +1,4 @@
-"""The border between messages and values: the only file that knows both.
+"""The border between messages and values, with ``enum_numbers`` the only file that knows both.
 
 Every function here that reads a message checks every field it reads, by ``fields`` where it stands for itself, and raises
 ``InvalidFieldError`` naming the field, what was expected and what came; so whoever holds a value need not check again. Functions that write trust their values.
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fairlead_proto import limits
+from fairlead_proto.enum_numbers import OPERATORS, REASONS, STATES
 from fairlead_proto.fields import (
     InvalidFieldError,
     UnknownValueError,
@@ -25,7 +26,7 @@ from fairlead_proto.fields import (
     read_time,
     refusal,
 )
-from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.patterns import fault_in, steps
 from fairlead_proto.peers import Capability, Peer, Unknowns
 from fairlead_proto.resources import ResourceKinds, Vector
@@ -41,22 +42,13 @@ from fairlead_proto.tasks import (
 )
 from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
 
-_STATE_BY_NUMBER: Final = {
-    number: TaskState[name.removeprefix("TASK_STATE_")]
-    for name, number in types_pb2.TaskState.items()
-    if number
-}
-_STATE_NUMBER: Final = {state: number for number, state in _STATE_BY_NUMBER.items()}
-_REASON_BY_NUMBER: Final = {
-    number: Reason[name.removeprefix("REASON_")] for name, number in types_pb2.Reason.items() if number
-}
-_REASON_NUMBER: Final = {reason: number for number, reason in _REASON_BY_NUMBER.items()}
-_OPERATOR_BY_NUMBER: Final = {
-    number: Operator[name.removeprefix("OPERATOR_")]
-    for name, number in types_pb2.Constraint.Operator.items()
-    if number
-}
-_OPERATOR_NUMBER: Final = {operator: number for number, operator in _OPERATOR_BY_NUMBER.items()}
+
+def read_key(field: str, framework_id: str, task_id: str) -> TaskKey:
+    """The name of a task in the whole cluster."""
+    return (
+        FrameworkId(read_id(f"{field}.framework_id", framework_id)),
+        TaskId(read_id(f"{field}.task_id", task_id)),
+    )
 
 
 # --- resources ---------------------------------------------------------------------------------------------------
@@ -118,7 +110,7 @@ def read_state(field: str, number: int) -> TaskState:
         InvalidFieldError: it is unspecified.
         UnknownValueError: a newer peer may know it.
     """
-    state = _STATE_BY_NUMBER.get(number)
+    state = STATES.by_number.get(number)
     if state is None:
         error = refusal(field, "a task state", number)
         raise UnknownValueError("task state", str(error)) if number else error
@@ -127,14 +119,15 @@ def read_state(field: str, number: int) -> TaskState:
 
 def write_state(state: TaskState) -> types_pb2.TaskState:
     """The enum number of a task state."""
-    return _STATE_NUMBER[state]  # type: ignore[return-value]  # the stubs type enum numbers as int in mappings
+    number: types_pb2.TaskState = STATES.of[state]
+    return number
 
 
 def read_reason(field: str, number: int, unknowns: Unknowns) -> Reason:
     """The reason of an enum number; none where it is unspecified, and where only a newer peer could explain it."""
     if number == 0:
         return Reason.NONE
-    reason = _REASON_BY_NUMBER.get(number)
+    reason = REASONS.by_number.get(number)
     if reason is None:
         unknowns.note("reason", str(refusal(field, "a reason", number)))
         return Reason.NONE
@@ -143,7 +136,8 @@ def read_reason(field: str, number: int, unknowns: Unknowns) -> Reason:
 
 def write_reason(reason: Reason) -> types_pb2.Reason:
     """The enum number of a reason."""
-    return _REASON_NUMBER[reason]  # type: ignore[return-value]  # the stubs type enum numbers as int in mappings
+    number: types_pb2.Reason = REASONS.of[reason]
+    return number
 
 
 # --- tasks -------------------------------------------------------------------------------------------------------
@@ -226,8 +220,8 @@ def read_status(field: str, message: types_pb2.TaskStatus, unknowns: Unknowns) -
         read_id(f"{field}.framework_id", framework_id)
     if len(task_id) > limits.ID_LENGTH_MAX or is_id(task_id) is None:
         read_id(f"{field}.task_id", task_id)
-    state = _STATE_BY_NUMBER.get(message.state) or read_state(f"{field}.state", message.state)
-    reason = _REASON_BY_NUMBER.get(message.reason) or read_reason(f"{field}.reason", message.reason, unknowns)
+    state = STATES.by_number.get(message.state) or read_state(f"{field}.state", message.state)
+    reason = REASONS.by_number.get(message.reason) or read_reason(f"{field}.reason", message.reason, unknowns)
     agent_id, sequence, timestamp_ms = message.agent_id, message.sequence, message.timestamp_ms
     if agent_id and (len(agent_id) > limits.ID_LENGTH_MAX or is_id(agent_id) is None):
         read_id(f"{field}.agent_id", agent_id)
@@ -274,8 +268,8 @@ def fill_status(message: types_pb2.TaskStatus, status: TaskStatus) -> None:
     message.task_id = status.task_id
     message.agent_id = status.agent_id
     message.sequence = status.sequence
-    message.state = _STATE_NUMBER[status.state]  # type: ignore[assignment]  # as in write_state
-    message.reason = _REASON_NUMBER[status.reason]  # type: ignore[assignment]  # as in write_reason
+    message.state = STATES.of[status.state]
+    message.reason = REASONS.of[status.reason]
     message.timestamp_ms = status.timestamp_ms
     if status.message:
         message.message = status.message
@@ -454,7 +448,7 @@ def read_constraints(field: str, messages: Sequence[types_pb2.Constraint]) -> tu
 
 
 def _read_constraint(field: str, message: types_pb2.Constraint) -> Constraint:
-    operator = _OPERATOR_BY_NUMBER.get(message.operator)
+    operator = OPERATORS.by_number.get(message.operator)
     if operator is None:
         error = refusal(f"{field}.operator", "one of the operators", message.operator)
         raise UnknownValueError("operator", str(error)) if message.operator else error
@@ -482,9 +476,9 @@ def _check_pattern(field: str, values: tuple[str, ...]) -> None:
 
 def write_constraint(constraint: Constraint) -> types_pb2.Constraint:
     """The message of a constraint."""
-    number = _OPERATOR_NUMBER[constraint.operator]
+    number = OPERATORS.of[constraint.operator]
     return types_pb2.Constraint(
         attribute=constraint.attribute,
-        operator=number,  # type: ignore[arg-type]  # the stubs type enum numbers as int in mappings
+        operator=number,
         values=constraint.values,
     )

@@ -36,7 +36,6 @@ RETRIED_REASONS: Final = (
     Reason.KILLED_BY_OPERATOR,
     Reason.FRAMEWORK_REMOVED,
     Reason.AGENT_REMOVED,
-    Reason.STAGING_TIMEOUT,
     Reason.INFEASIBLE,
     # Here, processes die of signals only when somebody asks for it; an agent that crashed may have forgotten who.
     Reason.SIGNALED,

@@ -58,6 +58,30 @@ def fault_in_filter(text: str) -> str:
     return ""
 
 
+def matches_any(text: str) -> bool:
+    """Whether a topic filter, which has no fault, lets any topic of any cluster through."""
+    anything = Topics("+")
+    kinds = (
+        anything.master_status,
+        anything.agent_status("+"),
+        anything.agent_usage("+"),
+        anything.tasks,
+        anything.shares,
+        anything.decisions,
+    )
+    return any(_overlap(text.split("/"), kind.split("/")) for kind in kinds)
+
+
+def _overlap(wanted: list[str], kind: list[str]) -> bool:
+    for level, name in zip(wanted, kind, strict=False):
+        if level == "#":
+            return True
+        if level != name and "+" not in (level, name):
+            return False
+    # "#" stands for no level too.
+    return len(wanted) == len(kind) or wanted[len(kind) :] == ["#"]
+
+
 def agent_of(topic: str) -> str:
     """The agent that a topic of an agent names."""
     return topic.split("/")[4]

@@ -238,8 +238,8 @@ def test_what_only_a_newer_master_knows_is_skipped_counted_and_told_once() -> No
         KillRequested(epoch=3, orders=(order,)),
         events.RegistrationRefused(epoch=3, code=RefusalCode.TOO_SLOW, detail=""),
     ]
-    assert unknowns.counts == {"message": 2, "reason": 1, "refusal": 1}
-    assert told == ["message", "reason", "refusal"]
+    assert unknowns.counts == {"message": 2, "reason": 1, "code": 1}
+    assert told == ["message", "reason", "code"]
 
 
 def test_what_a_master_says_of_itself_is_read_as_far_as_it_is_known() -> None:

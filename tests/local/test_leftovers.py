@@ -1,11 +1,12 @@
 import fcntl
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from fairlead_local import leftovers
-from fairlead_local.cluster import LocalCluster, StartCancelled
+from fairlead_local.cluster import InvalidCluster, LocalCluster, StartCancelled
 
 
 @pytest.fixture
@@ -80,8 +81,36 @@ def test_directory_of_another_user_is_left_alone(temporary: Path, monkeypatch: p
     assert directory.exists()
 
 
-def a_cancelled_cluster() -> LocalCluster:
+def a_cancelled_cluster(directory: Path | None = None) -> LocalCluster:
     """One that goes as far as its directory."""
-    cluster = LocalCluster(agents=1)
+    cluster = LocalCluster(agents=1, directory=directory)
     cluster.cancel_start()
     return cluster
+
+
+def test_directory_that_another_cluster_is_in_is_refused_and_what_runs_there_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        leftovers, "end_executors", lambda _: pytest.fail("it ended what another cluster runs")
+    )
+    lock = leftovers.hold_directory(tmp_path)
+
+    with pytest.raises(
+        InvalidCluster,
+        match=rf"{re.escape(str(tmp_path))}: in use by another local cluster \(process {os.getpid()}\)",
+    ):
+        LocalCluster(agents=1, directory=tmp_path).start()
+
+    os.close(lock)
+    os.close(leftovers.hold_directory(tmp_path))
+
+
+def test_directory_that_somebody_named_is_never_removed(temporary: Path) -> None:
+    named = temporary / "fairlead-state"
+    with pytest.raises(StartCancelled):
+        a_cancelled_cluster(named).start()
+
+    leftovers.remove_temporary_directories()
+
+    assert (named / "up.lock").exists()

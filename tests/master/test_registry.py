@@ -93,6 +93,7 @@ def test_a_registry_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path:
     connection.executescript(
         "alter table policy drop column checksum; alter table weights drop column checksum;"
         "alter table agents drop column checksum; alter table frameworks drop column checksum;"
+        "alter table epoch drop column checksum;"
         "insert into agents values ('a1-1', 'h1', '{\"cpus\": 4}', '{\"rack\": \"a\"}', 0);"
         "insert into weights values ('eng', 2, '{}');"
         "alter table policy drop column demand; drop table commits; pragma user_version = 1;"
@@ -119,6 +120,57 @@ def test_a_registry_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path:
     assert again.policy == StorePolicy(
         policy="drf", placement="align", when_head_does_not_fit="skip", demand="measured"
     )
+
+
+def test_a_registry_without_checksums_of_its_numbers_is_brought_up_to_date(tmp_path: Path) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load(7_000)
+    registry.write([an_agent(1)]).result()
+    registry.close()
+    connection = sqlite3.connect(tmp_path / "registry.db")
+    connection.executescript(
+        "alter table epoch drop column checksum; alter table commits drop column checksum; pragma user_version = 4;"
+    )
+    connection.close()
+
+    registry = open_registry(tmp_path, KINDS)
+    loaded = registry.load(1)
+    registry.close()
+    registry = open_registry(tmp_path, KINDS)
+    again = registry.load(1)
+    registry.close()
+
+    assert (loaded.remembered.epoch, again.remembered.epoch) == (7_001, 7_002)
+    assert again.remembered.agents == (an_agent(1),)
+
+
+@pytest.mark.parametrize("table", ["epoch", "commits"])
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ("update {} set number = number + 256", ", key "),
+        ("update {} set number = number - 1", ", key "),
+        ("update {} set number = 'x'", ", key 'x'"),
+        ("update {} set checksum = 0", ", key "),
+        ("delete from {}", ": expected one row, found 0"),
+    ],
+)
+def test_a_number_that_is_not_what_was_written_is_refused_and_named(
+    tmp_path: Path, table: str, change: str, what: str
+) -> None:
+    registry = open_registry(tmp_path, KINDS)
+    registry.load(1)
+    registry.close()
+    connection = sqlite3.connect(tmp_path / "registry.db")
+    connection.execute(change.format(table))
+    connection.commit()
+    connection.close()
+
+    with pytest.raises(RegistryError) as refused:
+        open_registry(tmp_path, KINDS).load(1)
+
+    assert str(refused.value).startswith(f"{tmp_path / 'registry.db'}: table {table}{what}")
+    assert "restore a copy" in str(refused.value)
 
 
 def test_forgotten_agents_are_not_waited_for(tmp_path: Path) -> None:
@@ -323,7 +375,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     connection.execute("pragma user_version = 99")
     connection.close()
 
-    with pytest.raises(RegistryError, match="expected schema version 1 to 4, got 99"):
+    with pytest.raises(RegistryError, match="expected schema version 1 to 5, got 99"):
         open_registry(tmp_path, KINDS)
 
 

@@ -245,17 +245,6 @@ def test_a_database_that_is_gone_is_missed_by_whatever_is_left(tmp_path: Path, l
         open_registry(lost, KINDS)
 
 
-def test_a_row_that_is_gone_is_damage(tmp_path: Path) -> None:
-    a_registry(tmp_path).close()
-    connection = sqlite3.connect(tmp_path / "registry.db")
-    connection.execute("delete from commits")
-    connection.commit()
-    connection.close()
-
-    with pytest.raises(RegistryError, match="found damage"):
-        open_registry(tmp_path, KINDS)
-
-
 def modes(directory: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mode & 0o777 for path in (directory, *directory.iterdir())}
 

@@ -7,6 +7,7 @@ import tracemalloc
 import pytest
 
 from fairlead_master import agent_wire, framework_wire
+from fairlead_master import batches as batches_module
 from fairlead_master.core import actions, events
 from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import READ_BYTES_MAX, RECORDS_PER_EVENT_MAX, Reading, host_of
@@ -111,8 +112,7 @@ def test_acknowledgements_that_follow_one_another_share_a_message() -> None:
 
 
 def test_a_turn_too_large_for_one_batch_becomes_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_wire, "BATCH_BYTES_MAX", 1000)
-    monkeypatch.setattr(framework_wire, "BATCH_BYTES_MAX", 1000)
+    monkeypatch.setattr(batches_module, "BATCH_BYTES_MAX", 1000)
 
     batches = to_agent(*(a_launch(f"t{number}", environment_bytes=600) for number in range(5)))
     events = to_framework(

@@ -255,6 +255,27 @@ async def test_a_scheduler_may_leave_its_tasks_running() -> None:
     assert list(master.frameworks) == ["f1-1"]
 
 
+async def test_ids_made_for_a_resumed_scheduler_are_none_of_an_earlier_session() -> None:
+    master = a_master()
+    master.script(lambda _: True, Outcome(duration_ms=None))
+
+    class Leave(Recorder):
+        async def resource_offers(self, driver: Driver, offers: Sequence[Offer]) -> None:
+            await super().resource_offers(driver, offers)
+            driver.stop(on_exit="leave")
+
+    earlier, later, last = Leave(), Leave(), Leave()
+    await master.finish(run_scheduler(earlier, master=master))
+    for scheduler in (later, last):
+        await master.advance(1)
+        await master.finish(run_scheduler(scheduler, master=master, framework_id="f1-1"))
+
+    items = earlier.answers + later.answers + last.answers
+    assert [item.launched for item in items] == [True] * 3, items
+    assert earlier.answers[0].task_id == "f1-1-1"
+    assert len(master.running()) == 3
+
+
 async def test_reconciliation_tells_what_is_news_and_says_when_it_is_done() -> None:
     master = a_master()
     master.script(lambda _: True, Outcome(duration_ms=None))

@@ -1,7 +1,10 @@
 """A real cluster beside a real broker: what an outside monitor sees, and what the master makes of the broker's word."""
 
 import asyncio
+import contextlib
 import json
+import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import jsonschema
 import pytest
 
 from fairlead_local.cluster import LocalCluster
+from fairlead_proto.task_state import TaskState
 from fairlead_sdk import Framework, OperatorClient, Task
 from fairlead_telemetry.link import Incoming
 from tests.telemetry.mosquitto import Mosquitto, monitoring, needs_mosquitto, sequences
@@ -114,3 +118,41 @@ async def test_a_will_for_an_agent_whose_session_lives_changes_nothing(
         (after,) = [agent async for agent in operator.agents()]
     assert (after.state, after.registered_ms) == (before.state, before.registered_ms)
     assert "agent.disconnected" not in log.read_text()
+
+
+@pytest.mark.parametrize("fault", ["killed", "paused", "refuses everybody", "full"])
+async def test_no_fault_of_the_broker_costs_a_task_and_then_the_monitor_hears_all_again(
+    mosquitto: Mosquitto, cluster: LocalCluster, fault: str
+) -> None:
+    has_begun = asyncio.Event()
+    with contextlib.ExitStack() as stack:
+        async with Framework("watched", master=cluster.address) as framework:
+            tasks = [Task(["sleep", "0.2"], cpus=0.5, mem="16MiB") for _ in range(16)]
+            running = asyncio.create_task(framework.run(tasks, on_progress=lambda _: has_begun.set()))
+            await has_begun.wait()
+            break_broker(mosquitto, fault, stack)
+            results = await running
+            assert [(result.state, result.attempts) for result in results] == [(TaskState.FINISHED, 1)] * 16
+
+            mosquitto.kill()
+            mosquitto.start()
+            async with monitoring(mosquitto.options()) as monitor:
+                await monitor.status("master/status", "online")
+                results = await framework.run([Task(["true"], cpus=0.1, mem="16MiB") for _ in range(3)])
+                ends = {(result.task_id, "FINISHED") for result in results}
+                heard = await monitor.until(lambda heard: ends <= set(changes(heard)))
+
+                numbers = sequences(heard, f"{ROOT}/tasks")
+                assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def break_broker(mosquitto: Mosquitto, fault: str, stack: contextlib.ExitStack) -> None:
+    if fault == "paused":
+        mosquitto.signal(signal.SIGSTOP)
+        return
+    mosquitto.kill()
+    if fault == "refuses everybody":
+        mosquitto.start("allow_anonymous false")
+    if fault == "full":
+        mosquitto.start(listener=("max_connections 1",))
+        stack.enter_context(socket.create_connection(("127.0.0.1", mosquitto.port)))

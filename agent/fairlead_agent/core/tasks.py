@@ -282,7 +282,7 @@ def end_exited(step: Step, task: LiveTask, event: ProcessExited) -> None:
 def end_start_failed(step: Step, task: LiveTask, event: ProcessStartFailed) -> None:
     """No process was made for a live task."""
     if task.kill is not None and task.kill.reason is not Reason.MAX_RUNTIME:
-        end = _End(TaskState.KILLED, task.kill.reason, event.message)
+        end = _killed(task.kill.reason, event.message)
     else:
         end = _End(TaskState.FAILED, event.reason, event.message)
     _end(step, task, end)
@@ -298,7 +298,7 @@ def end_unstarted(step: Step, task: LiveTask, *, reason: Reason) -> None:
     """A live task is ended before its process was ordered."""
     assert not task.is_ordered, f"task {task.key}: its process was ordered"
     del step.state.unordered[task.key]
-    _end(step, task, _End(TaskState.KILLED, reason, "ended before it was started"))
+    _end(step, task, _killed(reason, "ended before it was started"))
 
 
 def _end(
@@ -344,12 +344,18 @@ def _end_of(task: LiveTask, event: ProcessExited) -> _End:
         if task.kill.reason is Reason.MAX_RUNTIME:
             message = f"ran longer than its {task.spec.max_runtime_ms} ms"
             return _End(TaskState.FAILED, Reason.MAX_RUNTIME, message)
-        return _End(TaskState.KILLED, task.kill.reason, event.message)
+        return _killed(task.kill.reason, event.message)
     if event.signal is not None:
         return _End(TaskState.FAILED, Reason.SIGNALED, event.message or f"ended by signal {event.signal}")
     if event.exit_code == 0:
         return _End(TaskState.FINISHED, Reason.NONE, event.message) if event.message else _WELL
     return _End(TaskState.FAILED, Reason.EXITED, event.message or f"exit code {event.exit_code}")
+
+
+def _killed(reason: Reason, message: str) -> _End:
+    # A master that gives a launch up says at once that it is dropped. If that master dies, ours is the only word of it.
+    state = TaskState.DROPPED if reason is Reason.STAGING_TIMEOUT else TaskState.KILLED
+    return _End(state, reason, message)
 
 
 def _ended_before(event: ProcessExited, requested_ms: int) -> bool:

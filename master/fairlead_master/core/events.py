@@ -6,22 +6,15 @@ Everything in an event has passed the border, so its fields are well-formed; whe
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, unique
 
 from fairlead_master.allocation.weights import Weight
+from fairlead_proto import codes
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import DemandClass, RunningTask, TaskSpec, TaskStatus, TaskUsage
 from fairlead_proto.value import value
 
-
-@unique
-class DeclineScope(Enum):
-    """What a decline asks not to be offered again for a while."""
-
-    AGENT = "AGENT"
-    CLASS = "CLASS"
-    NOTHING = "NOTHING"
+DeclineScope = codes.DeclineScope
 
 
 @value

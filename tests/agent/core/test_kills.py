@@ -1,5 +1,7 @@
 """SIGTERM, a grace period, SIGKILL to everything."""
 
+import pytest
+
 from fairlead_agent.core import limits
 from fairlead_agent.core.actions import (
     ForgetProcess,
@@ -8,7 +10,13 @@ from fairlead_agent.core.actions import (
     StartExecutor,
     TerminateProcess,
 )
-from fairlead_agent.core.events import ExecutorConnected, ExecutorLost, Tick
+from fairlead_agent.core.events import (
+    ExecutorConnected,
+    ExecutorLost,
+    ProcessExited,
+    ProcessStartFailed,
+    Tick,
+)
 from fairlead_proto.task_state import Reason, TaskState
 from tests.agent.builders import (
     a_key,
@@ -140,3 +148,35 @@ def test_process_of_a_task_that_is_over_is_ended() -> None:
 
     assert agent.step(a_start()) == [KillProcess(key=a_key())]
     assert agent.step(an_exit()) == [ForgetProcess(key=a_key())]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        an_exit(code=None, signal=15),
+        an_exit(code=0),
+        ProcessStartFailed(key=a_key(), reason=Reason.SANDBOX_FAILED, message=""),
+    ],
+)
+def test_launch_that_its_master_gave_up_ends_as_the_master_has_said(
+    end: ProcessExited | ProcessStartFailed,
+) -> None:
+    """The next master knows only what the agent says, and a framework repeats what was DROPPED."""
+    agent = a_running_agent("t1")
+    agent.step(a_kill(reason=Reason.STAGING_TIMEOUT))
+
+    actions = agent.step(end)
+
+    (over,) = [status for action in actions if isinstance(action, SendStatuses) for status in action.statuses]
+    assert (over.state, over.reason) == (TaskState.DROPPED, Reason.STAGING_TIMEOUT)
+
+
+def test_launch_that_its_master_gave_up_before_its_process_was_ordered_is_dropped() -> None:
+    agent = a_registered_agent()
+    agent.step(ExecutorLost())
+    agent.step(a_launch("t1"))
+
+    actions = agent.step(a_kill(reason=Reason.STAGING_TIMEOUT))
+
+    (over,) = [status for action in actions if isinstance(action, SendStatuses) for status in action.statuses]
+    assert (over.state, over.reason) == (TaskState.DROPPED, Reason.STAGING_TIMEOUT)
