@@ -7,7 +7,8 @@ from typing import Any
 
 import grpc
 
-from fairlead_master.sessions import Outbox, Traffic, converse
+from fairlead_master.sessions import Outbox, Reading, Traffic, converse
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.v1 import agent_pb2 as pb
 
 Context = Any
@@ -81,8 +82,13 @@ class AgentFiles:
             self._give_up(outbox)
 
     async def _read(self, context: Context) -> None:
-        while (batch := await context.read()) is not grpc.aio.EOF:
-            self._traffic.received_bytes += batch.ByteSize()
+        reading = Reading()
+        while (raw := await context.read()) is not grpc.aio.EOF:
+            self._traffic.received_bytes += len(raw)
+            try:
+                batch = await reading.parse(raw, pb.FileAnswers)
+            except InvalidFieldError:
+                return
             for chunk in batch.chunks:
                 self.take(chunk)
 

@@ -57,7 +57,7 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
                 first = await context.read()
         except TimeoutError:
             first = grpc.aio.EOF
-        files = self._files.get(first.token) if isinstance(first, pb.FileAnswers) else None
+        files = self._files.get(await _token_of(first)) if isinstance(first, bytes) else None
         if files is None:
             detail = "token: expected the files_token of a session that stands"
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, detail)
@@ -85,6 +85,14 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
         """End every session; agents keep their tasks and look for a master."""
         for session in tuple(self._sessions.values()):
             session.outbox.close()
+
+
+async def _token_of(first: bytes) -> str:
+    """Of the session that a stream of files belongs to; empty if that is not said."""
+    try:
+        return (await Reading().parse(first, pb.FileAnswers)).token
+    except InvalidFieldError:
+        return ""
 
 
 def _tell_of_unknown(what: str, detail: str) -> None:
@@ -130,8 +138,9 @@ class _Session:
     async def _read(self) -> None:
         try:
             is_first = True
-            while (batch := await self._context.read()) is not grpc.aio.EOF:
-                self._traffic.received_bytes += batch.ByteSize()
+            while (raw := await self._context.read()) is not grpc.aio.EOF:
+                self._traffic.received_bytes += len(raw)
+                batch = await self._reading.parse(raw, pb.AgentMessages)
                 for message in batch.messages:
                     if message.WhichOneof("message") is None:
                         # Before the registration too: an agent that never registers is ended by the timer.

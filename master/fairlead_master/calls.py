@@ -42,10 +42,15 @@ class CallBounds(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
-        """Hand on the handler of a session as it is, and any other with the bounds around it."""
+        """Hand on the handler of a session, which gets bytes, and any other with the bounds around it."""
         handler = await continuation(handler_call_details)
-        if handler is None or handler_call_details.method in _SESSIONS:
+        if handler is None:
             return handler
+        if handler_call_details.method in _SESSIONS:
+            # Whose messages may be long, and are parsed in parts.
+            return grpc.stream_stream_rpc_method_handler(
+                handler.stream_stream, None, handler.response_serializer
+            )
         # Exactly one of these is there.
         kinds = {
             "unary_unary": grpc.unary_unary_rpc_method_handler,

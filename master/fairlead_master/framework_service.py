@@ -99,8 +99,9 @@ class _Session:
         """Read until the peer ends."""
         try:
             is_first = True
-            while (message := await self._context.read()) is not grpc.aio.EOF:
-                self._traffic.received_bytes += message.ByteSize()
+            while (raw := await self._context.read()) is not grpc.aio.EOF:
+                self._traffic.received_bytes += len(raw)
+                message = await self._reading.parse(raw, pb.FrameworkCalls)
                 for call in message.calls:
                     # An unknown call is answered, before the Hello too: a framework that never says it is ended by the timer.
                     if is_first and call.WhichOneof("call") is not None:

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import grpc
 from google.protobuf.message import Message as ProtobufMessage
 
+from fairlead_master.parsing import parse
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 
 QUEUE_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -126,6 +127,19 @@ class Reading:
 
     def __init__(self) -> None:
         self._bytes = 0
+
+    async def parse(self, raw: bytes, kind: type[Batch]) -> Batch:
+        """The message that the bytes are.
+
+        Raises:
+            InvalidFieldError: they are none.
+        """
+        message = kind()
+        if len(raw) > READ_BYTES_MAX:
+            await asyncio.to_thread(parse, message, raw)
+        else:
+            parse(message, raw)
+        return message
 
     async def read(self, message: Sized, read: Callable[[], Value]) -> Value:
         """What ``read`` makes of the message."""

@@ -18,7 +18,7 @@ import pytest
 from fairlead_master import calls, server, sessions
 from fairlead_master.open_files import FILES_KEPT, OpenFilesError, connections_max
 from fairlead_master.server import MasterServer, ServerSettings
-from fairlead_proto.v1 import agent_pb2, framework_pb2, operator_pb2, operator_pb2_grpc
+from fairlead_proto.v1 import agent_pb2, framework_pb2, operator_pb2, operator_pb2_grpc, types_pb2
 from tests.builders.peers import PATIENCE_S, RawAgent, RawFramework, a_master
 
 pytestmark = pytest.mark.shell
@@ -141,6 +141,33 @@ async def test_a_stream_that_does_not_say_whose_it_is_is_ended(monkeypatch: pyte
         finally:
             for peer in (framework, agent):
                 await peer.close()
+
+
+async def test_what_is_no_message_is_refused_and_a_long_message_is_taken() -> None:
+    async with a_master() as master:
+        framework = RawFramework(master.port)
+        waiting = [f"{number:0100d}" for number in range(32)]
+        unit = types_pb2.Resources(cpus_milli=1)
+        classes = [
+            framework_pb2.DemandClass(class_id=f"c{number}", unit=unit, units=1, waiting_task_ids=waiting)
+            for number in range(400)
+        ]
+        try:
+            broken: Any = framework.channel.stream_stream("/fairlead.v1.FrameworkService/Connect")()
+            await broken.write(b"\xff" * 100_000)
+            refused = framework_pb2.FrameworkEvents.FromString(await broken.read()).events[0]
+
+            assert refused.error.code == framework_pb2.ERROR_CODE_INVALID
+            assert (
+                refused.error.detail == "message: expected a fairlead.v1.FrameworkCalls, got something else"
+            )
+
+            await framework.hello()
+            await framework.call(set_demand=framework_pb2.SetDemand(version=1, classes=classes))
+
+            assert (await framework.expect("result")).code == framework_pb2.CALL_CODE_OK
+        finally:
+            await framework.close()
 
 
 async def test_a_session_that_said_hello_in_time_stays(monkeypatch: pytest.MonkeyPatch) -> None:
