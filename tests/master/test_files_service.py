@@ -7,9 +7,10 @@ from typing import Any
 import grpc
 import pytest
 
+from fairlead_master import sessions
 from fairlead_master.server import MasterServer
-from fairlead_proto.v1 import agent_pb2, files_pb2, files_pb2_grpc
-from tests.builders.peers import RawAgent, RawFramework, a_master, until
+from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc, files_pb2, files_pb2_grpc
+from tests.builders.peers import PATIENCE_S, RawAgent, RawFramework, a_master, until
 
 pytestmark = pytest.mark.shell
 
@@ -148,3 +149,14 @@ async def test_the_end_of_a_session_ends_its_stream_of_files(
     with pytest.raises(grpc.aio.AioRpcError, match="the agent left before it answered"):
         await lost
     assert await agent.files.read() is grpc.aio.EOF
+
+
+async def test_a_stream_of_files_that_does_not_say_whose_it_is_is_ended(
+    monkeypatch: pytest.MonkeyPatch, served: tuple[RawAgent, Any]
+) -> None:
+    monkeypatch.setattr(sessions, "FIRST_MESSAGE_SECONDS_MAX", 0.05)
+    agent, _ = served
+    silent = agent_pb2_grpc.AgentServiceStub(agent.channel).Files()
+
+    with pytest.raises(grpc.aio.AioRpcError, match="expected the files_token of a session"):
+        await asyncio.wait_for(silent.read(), PATIENCE_S)
