@@ -2,8 +2,10 @@
 
 import pytest
 
+from fairlead_master.allocation.candidates import FREED_PER_CYCLE, UNFREED_MAX
 from fairlead_master.allocation.search import WAKE_EFFORT
-from fairlead_proto.ids import AgentId
+from fairlead_proto.ids import AgentId, ClassId
+from fairlead_proto.tasks import DemandClass
 from tests.allocation.builders import (
     add_agent,
     add_framework,
@@ -174,3 +176,22 @@ def test_the_gain_log_stays_short_however_long_the_cluster_runs() -> None:
 
     assert len(allocator._search._candidates.log) <= 2 * 5 + 1_024 + 1
     assert allocator.counters.decisions > 3_000
+
+
+def test_what_a_demand_drops_is_freed_so_many_shapes_a_cycle_and_bounded() -> None:
+    allocator = an_allocator()
+    for number in range(70):
+        add_agent(allocator, f"h{number}", HOST)
+    framework = add_framework(allocator, "f")
+    kept = allocator._search._candidates.unfreed
+    for version in range(4):
+        demand = [
+            DemandClass(class_id=ClassId(f"c{n}"), unit=(1, 1 + version * 1_000 + n, 0, 0), units=1)
+            for n in range(1_000)
+        ]
+        allocator.set_demand(framework, demand, 0)
+    assert len(kept) == UNFREED_MAX
+
+    allocator.cycle(0)
+
+    assert len(kept) == UNFREED_MAX - FREED_PER_CYCLE

@@ -4,6 +4,7 @@ Decides which agents a shape looks at and in what order, and nothing of when: se
 """
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator, Sequence
 from heapq import heapify
 from typing import Final
@@ -38,6 +39,12 @@ _GOLDEN: Final = 618_033_989
 _LOG_SLACK: Final = 1_024
 """The log is compacted at twice the number of agents and this, so that small clusters do not compact all the time."""
 
+FREED_PER_CYCLE: Final = 100
+"""Shapes that are freed when a cycle begins: 10 µs each, for what their windows hold. A demand drops up to a thousand at once."""
+
+UNFREED_MAX: Final = 2_000
+"""Of those that nobody uses and that are not freed yet, some 20 MB. Beyond it each that is dropped frees one."""
+
 _FINENESS: Final = 10**9
 """Parts of an agent that loads are told in."""
 
@@ -60,6 +67,8 @@ class Candidates:
         """Of each entry, its place in the log, which it keeps: where others are dropped there are gaps."""
         self.end = 0
         """The place of the next entry."""
+        self.unfreed: deque[Shape] = deque()
+        """Shapes that nobody uses, held so that what their windows hold is not freed all at once."""
         self.sizes = Sizes(fit.width)
         self._fit = fit
         self._rule = rule
@@ -199,6 +208,17 @@ class Candidates:
         )
         self.refill(shape)
         shape.takes, shape.checks = takes, checks
+
+    def let_go(self, shape: Shape) -> None:
+        """Nobody uses the shape any more."""
+        self.unfreed.append(shape)
+        if len(self.unfreed) > UNFREED_MAX:
+            self.unfreed.popleft()
+
+    def free_some(self) -> None:
+        """A cycle begins: free so many of the shapes that nobody uses."""
+        for _ in range(min(len(self.unfreed), FREED_PER_CYCLE)):
+            self.unfreed.popleft()
 
     @staticmethod
     def end_window(shape: Shape) -> None:

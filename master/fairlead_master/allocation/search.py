@@ -166,6 +166,7 @@ class AgentSearch:
         shape.references -= 1
         if shape.references == 0:
             assert shape.wanting == 0, "a shape that is wanted was dropped"
+            self._candidates.let_go(shape)
             if shape.excluded is None:
                 del self._shapes[shape.key]
             else:
@@ -206,6 +207,7 @@ class AgentSearch:
     def open_cycle(self) -> None:
         """Begin a cycle: parked shapes that an agent that gained might fit are to be woken, by ``wake_some``."""
         self._is_open, self._is_stale, self._is_served = True, False, False
+        self._candidates.free_some()
         self._end_waking()
         self._stamp += 1
         fresh = list(dict.fromkeys(self._candidates.log_since(self._woken_to)))
