@@ -232,7 +232,7 @@ async def master(options: argparse.Namespace) -> None:
 async def scrape(options: argparse.Namespace) -> None:
     """500 agents, 20,000 tasks."""
     runner = Runner(a_machine(500, 40), None, SteadyClock())
-    metrics = MasterMetrics("127.0.0.1:0", runner, {}, None)
+    metrics = MasterMetrics("127.0.0.1:0", runner, {}, {}, None)
     times_ms, in_loop_ms = [], []
     for _ in range(options.scrapes):
         await asyncio.sleep(0.6)
