@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,12 @@ class Mosquitto:
             assert time.monotonic() < until, "mosquitto does not listen"
             time.sleep(0.01)
 
-    def set_password(self, user: str, password: str) -> Path:
-        """Make this the only user; a broker that runs reads it when it is told to by SIGHUP."""
+    def set_passwords(self, passwords: Mapping[str, str]) -> Path:
+        """Make these the only users; a broker that runs reads it when it is told to by SIGHUP."""
         path = self._folder / "passwords"
-        subprocess.run(["mosquitto_passwd", "-b", "-c", str(path), user, password], check=True)
+        path.write_text("")
+        for user, password in passwords.items():
+            subprocess.run(["mosquitto_passwd", "-b", str(path), user, password], check=True)
         return path
 
     def kill(self) -> None:

@@ -15,7 +15,7 @@ from fairlead_local.cluster import LocalCluster
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk import Framework, OperatorClient, Task
 from fairlead_telemetry.link import Incoming
-from tests.telemetry.mosquitto import Mosquitto, monitoring, needs_mosquitto, sequences
+from tests.telemetry.mosquitto import Mosquitto, monitoring, needs_mosquitto, sequences, until
 
 pytestmark = [pytest.mark.shell, needs_mosquitto]
 
@@ -32,7 +32,8 @@ def cluster(mosquitto: Mosquitto) -> Iterator[LocalCluster]:
         yield cluster
 
 
-SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "telemetry.schema.json").read_text())
+REPOSITORY = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((REPOSITORY / "docs" / "telemetry.schema.json").read_text())
 
 KINDS = {
     "master/status": "master_status",
@@ -118,6 +119,45 @@ async def test_a_will_for_an_agent_whose_session_lives_changes_nothing(
         (after,) = [agent async for agent in operator.agents()]
     assert (after.state, after.registered_ms) == (before.state, before.registered_ms)
     assert "agent.disconnected" not in log.read_text()
+
+
+async def test_the_shipped_access_list_lets_a_cluster_speak_and_a_monitor_only_listen(
+    mosquitto: Mosquitto, tmp_path: Path
+) -> None:
+    passwords = mosquitto.set_passwords({user: user for user in ("master", "agent", "monitor")})
+    access_list = REPOSITORY / "examples" / "mosquitto" / "acl"
+    mosquitto.start("allow_anonymous false", f"password_file {passwords}", f"acl_file {access_list}")
+
+    def options(user: str) -> list[str]:
+        (tmp_path / user).write_text(user)
+        url = mosquitto.url.replace("//", f"//{user}@")
+        return ["--mqtt", url, "--mqtt-password-file", str(tmp_path / user), "--cluster-name", "lab"]
+
+    with LocalCluster(
+        agents=1,
+        resources="cpus=4,mem=4GiB",
+        master_arguments=options("master"),
+        agent_arguments=options("agent"),
+    ) as cluster:
+        log = cluster.directory / "logs" / "master.log"
+        async with (
+            monitoring(mosquitto.options(username="monitor", password="monitor")) as monitor,
+            monitoring(mosquitto.options(username="agent", password="agent")) as agent,
+            Framework("watched", master=cluster.address) as framework,
+        ):
+            (result,) = await framework.run([Task(["true"], cpus=0.1, mem="16MiB")])
+            await monitor.until(lambda heard: {kind_of(each.topic) for each in heard} == set(KINDS.values()))
+
+            status = f"{ROOT}/agents/{result.agent_id}/status"
+            monitor.link.publish(status, {"state": "offline", "by": "a monitor"}, qos=1)
+            agent.link.publish(f"{ROOT}/tasks", {"by": "an agent"}, qos=1)
+            await until(lambda: monitor.link.counters.published == 1)
+            agent.link.publish(status, {"state": "offline", "by": "an agent"}, qos=1)
+            heard = await monitor.until(lambda heard: b"an agent" in heard[-1].payload)
+            await until(lambda: "agent.doubted" in log.read_text())
+
+    assert [each.topic for each in heard if b'"by"' in each.payload] == [status]
+    assert agent.heard == []
 
 
 @pytest.mark.parametrize("fault", ["killed", "paused", "refuses everybody", "full"])

@@ -152,21 +152,21 @@ async def test_a_full_broker_is_tried_again_until_it_has_room(mosquitto: Mosquit
 
 
 async def test_refused_credentials_are_named_and_tried_again(mosquitto: Mosquitto) -> None:
-    passwords = mosquitto.set_password("fairlead", "old")
+    passwords = mosquitto.set_passwords({"fairlead": "old"})
     rules = ("allow_anonymous false", f"password_file {passwords}")
     mosquitto.start(*rules)
     link = a_link(mosquitto.options(username="fairlead", password="old"))
     link.start()
     await until(lambda: link.counters.is_connected)
 
-    mosquitto.set_password("fairlead", "new")
+    mosquitto.set_passwords({"fairlead": "new"})
     mosquitto.kill()
     mosquitto.start(*rules)
     await until(lambda: "uthori" in link.detail)
     assert not link.counters.is_connected
     link.publish(TOPIC, {}, qos=1)
 
-    mosquitto.set_password("fairlead", "old")
+    mosquitto.set_passwords({"fairlead": "old"})
     mosquitto.signal(signal.SIGHUP)
     await until(lambda: link.counters.is_connected and link.counters.published >= 3)
     await link.stop()
