@@ -157,7 +157,7 @@ async def test_refused_credentials_are_named_and_tried_again(mosquitto: Mosquitt
     mosquitto.start(*rules)
     link = a_link(mosquitto.options(username="fairlead", password="old"))
     link.start()
-    await until(lambda: link.counters.is_connected)
+    await until(lambda: link.counters.published == 1)
 
     mosquitto.set_passwords({"fairlead": "new"})
     mosquitto.kill()
