@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 
 from fairlead_cli import errors
 from fairlead_cli.addresses import ADDRESS
-from fairlead_cli.standard_output import OutputFailed, drop, flush_output, watch_output
+from fairlead_cli.standard_output import OutputFailed, drop, flush_output, replace_closed, watch_output
 
 
 class Verb(NamedTuple):
@@ -181,6 +181,7 @@ def _debug() -> None:
 
 def main() -> None:
     """Entry point of the `fairlead` command."""
+    replace_closed()
     watch_output()
     sys.exit(run())
 

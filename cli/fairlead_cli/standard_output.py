@@ -32,11 +32,21 @@ class _Output(io.FileIO):
             raise OutputFailed(error.errno, error.strerror) from error
 
 
+def replace_closed() -> None:
+    """Put the null device in the place of standard streams the shell has closed (``>&-``).
+
+    Else what is opened next, such as a connection, would take their numbers.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, closefd=False))
+
+
 def watch_output() -> None:
     """Make stdout raise ``OutputFailed``, and show signs that its encoding lacks escaped, instead of ending us."""
     stdout = sys.stdout
     if not isinstance(stdout, io.TextIOWrapper):
-        return  # closed by the shell, or a test's
+        return  # a test's
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Output(stdout.fileno(), "wb", closefd=False)),
         encoding=stdout.encoding,

@@ -124,22 +124,41 @@ class Supervisor:
             if history.restart_at_s is None:
                 self._note_death(process, history, now_s)
             if history.restart_at_s is not None and now_s >= history.restart_at_s:
-                process.start()
+                try:
+                    process.start()
+                except OSError as error:
+                    self._note_failure(process, history, now_s, error)
+                    continue
                 history.restart_at_s, history.started_s = None, now_s
                 print(f"{process.name} started again, pid {process.pid}", file=sys.stderr, flush=True)
+
+    @staticmethod
+    def _note_failure(process: ChildProcess, history: _History, now_s: float, error: OSError) -> None:
+        wait_s = _next_wait_s(history)
+        history.restart_at_s = now_s + wait_s
+        print(
+            f"{process.name} cannot be started ({error}), trying again in {wait_s:g} s",
+            file=sys.stderr,
+            flush=True,
+        )
 
     @staticmethod
     def _note_death(process: ChildProcess, history: _History, now_s: float) -> None:
         if now_s - history.started_s >= STEADY_S:
             history.restarts = 0
-        wait_s = RESTART_WAITS_S[min(history.restarts, len(RESTART_WAITS_S) - 1)]
-        history.restarts += 1
+        wait_s = _next_wait_s(history)
         history.restart_at_s = now_s + wait_s
         print(
             f"{process.name} died ({_how(process.exit_code)}), starting it again in {wait_s:g} s; log: {process.log}",
             file=sys.stderr,
             flush=True,
         )
+
+
+def _next_wait_s(history: _History) -> float:
+    wait_s = RESTART_WAITS_S[min(history.restarts, len(RESTART_WAITS_S) - 1)]
+    history.restarts += 1
+    return wait_s
 
 
 def _how(exit_code: int | None) -> str:

@@ -115,6 +115,31 @@ def test_supervisor_restarts_ever_more_slowly_and_forgives_a_steady_process() ->
     assert cluster.master.starts == 0
 
 
+def test_process_that_cannot_be_started_again_is_tried_ever_more_slowly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = LocalCluster(agents=1)
+    agent = FakeProcess("agent-1")
+    cluster.master = FakeProcess("master")
+    cluster.agents = [agent]
+    supervisor = Supervisor(cluster)
+    agent.alive = False
+
+    def fail(_process: FakeProcess) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/gone/agent-1.log")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeProcess, "start", fail)
+        supervisor.look(1e9)
+        supervisor.look(1e9 + RESTART_WAITS_S[1])
+    supervisor.look(1e9 + RESTART_WAITS_S[1] + RESTART_WAITS_S[2])
+
+    assert agent.starts == 1
+    why = "agent-1 cannot be started ([Errno 2] No such file or directory: '/gone/agent-1.log'), trying again in"
+    told = capsys.readouterr().err.splitlines()
+    assert told[1:3] == [f"{why} {wait_s:g} s" for wait_s in RESTART_WAITS_S[1:3]]
+
+
 @pytest.mark.shell
 def test_run_in_a_cluster_that_is_stopped_says_so() -> None:
     command = [sys.executable, "-m", "fairlead_cli.main", "run", "--", "sh", "-c", "echo begun; sleep 60"]

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -38,6 +40,21 @@ def test_task_that_is_run_again_is_told(invoke: Invoke) -> None:
 
     assert outcome.code == 7
     assert outcome.err.count("fairlead: the task was lost or failed, and is run again\n") == 1
+
+
+def test_run_whose_output_the_shell_has_closed_exits_with_the_tasks_code() -> None:
+    command = [sys.executable, "-m", "fairlead_cli.main", "run", "--", "sh", "-c", "echo unread; exit 5"]
+
+    outcome = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&- >&-', "sh", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+    assert outcome.returncode == 5, outcome.stderr
+    assert "unread" not in outcome.stderr
 
 
 def test_run_of_a_command_that_does_not_exist_says_so(invoke: Invoke) -> None:
