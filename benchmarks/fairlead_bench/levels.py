@@ -22,7 +22,7 @@ from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
 from fairlead_sim.observer import Batch
 from fairlead_sim.pool.simulation import Pool
-from fairlead_sim.whole.simulation import WholeCluster
+from fairlead_sim.virtual_cluster.trace_cluster import TraceCluster
 from fairlead_sim.workload import Bundle, Job
 
 POLICIES: Final = ("drf", "pf", "bbf", "slots:8", "fifo")
@@ -49,7 +49,7 @@ _ATTEMPTS: Final = {"full": 5, "quick": 1}
 """Of which the best counts: others at work on the machine only ever make a run slower."""
 
 
-_Make = Callable[[str, Sequence[Node]], Pool | WholeCluster]
+_Make = Callable[[str, Sequence[Node]], Pool | TraceCluster]
 
 
 @dataclass(slots=True)
@@ -140,9 +140,9 @@ def _pool(policy: str, nodes: Sequence[Node]) -> Pool:
     return Pool(Engine(Random(1), now_ms=0), nodes, _Nobody(), settings=settings)
 
 
-def _cluster(policy: str, nodes: Sequence[Node]) -> WholeCluster:
+def _cluster(policy: str, nodes: Sequence[Node]) -> TraceCluster:
     settings = AllocationSettings(policy=policy)
-    return WholeCluster(Engine(Random(1), now_ms=0), nodes, _Nobody(), settings=settings)
+    return TraceCluster(Engine(Random(1), now_ms=0), nodes, _Nobody(), settings=settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _cpu_seconds(work: Callable[[], None]) -> float:
     return time.process_time() - began
 
 
-def _run(simulation: Pool | WholeCluster, jobs: Iterable[Job]) -> _Run:
+def _run(simulation: Pool | TraceCluster, jobs: Iterable[Job]) -> _Run:
     simulation.feed(jobs)
     seconds = _cpu_seconds(simulation.run)
     assert not simulation.unfinished, f"{simulation.unfinished} jobs did not finish"

@@ -9,6 +9,7 @@ import gc
 import heapq
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from random import Random
 
 _Entry = tuple[int, int, Callable[[], None] | None, "Occurrence | None"]
@@ -117,7 +118,7 @@ def collecting_rarely() -> Iterator[None]:
 
 
 class Alarm:
-    """One wake-up that can be moved: a machine's next deadline."""
+    """One wake-up that can be moved."""
 
     def __init__(self, engine: Engine, wake: Callable[[], None]) -> None:
         self._engine = engine
@@ -137,3 +138,37 @@ class Alarm:
     def _ring(self) -> None:
         self._at_ms = self._set = None
         self._wake()
+
+
+class Reminder:
+    """A wake-up at a machine's next deadline, which moves with every turn, and nearly always further away.
+
+    Most deadlines are made void by an answer milliseconds later. To put each into the calendar costs more than to wake up
+    once in a while and find that there is another by now.
+    """
+
+    def __init__(
+        self, engine: Engine, next_deadline_ms: Callable[[], int | None], wake: Callable[[], None]
+    ) -> None:
+        """``wake`` is called when a deadline has come that ``next_deadline_ms`` still gives then."""
+        self._engine = engine
+        self._next_deadline_ms = next_deadline_ms
+        self._wake = wake
+        self.at_ms: int | None = None
+        """When it wakes up next; for itself alone to change."""
+
+    def by(self, at_ms: int | None) -> None:
+        """The next deadline is this one now; None: there is none."""
+        if at_ms is not None and (self.at_ms is None or at_ms < self.at_ms):
+            self.at_ms = at_ms
+            self._engine.at(at_ms, partial(self._ring, at_ms))
+
+    def _ring(self, at_ms: int) -> None:
+        if at_ms != self.at_ms:
+            return  # It was put earlier after that, and has rung.
+        self.at_ms = None
+        deadline_ms = self._next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= self._engine.now_ms:
+            self._wake()
+        else:
+            self.by(deadline_ms)

@@ -12,7 +12,7 @@ from fairlead_master.core.actions import Action, ConfirmAgent, Durable, WelcomeF
 from fairlead_master.core.durability import Subject, subject
 from fairlead_master.core.machine import Machine
 from fairlead_proto.tasks import TaskStatus
-from fairlead_sim.cluster_agent import SimulatedAgent
+from fairlead_sim.virtual_cluster.agent import SimulatedAgent
 
 
 class Barrier:

@@ -25,12 +25,14 @@ from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import events as session_events
-from fairlead_sim.cluster import Cluster, Observers
-from fairlead_sim.cluster_agent import AgentObservers, HostOptions, SimulatedAgent
-from fairlead_sim.cluster_framework import FrameworkOptions, Job
-from fairlead_sim.disk import DiskOptions
 from fairlead_sim.engine import Engine
-from fairlead_sim.network import NetworkOptions
+from fairlead_sim.virtual_cluster.agent import AgentObservers, SimulatedAgent
+from fairlead_sim.virtual_cluster.cluster import MASTER, Cluster, Observers
+from fairlead_sim.virtual_cluster.disk import DiskOptions
+from fairlead_sim.virtual_cluster.framework import FrameworkOptions, Job
+from fairlead_sim.virtual_cluster.master import MasterObservers
+from fairlead_sim.virtual_cluster.network import NetworkOptions
+from fairlead_sim.virtual_cluster.processes import HostOptions, ProcessTable
 from tests.faults.barrier import AgentBarrier, Barrier
 
 TRANSCRIPT_LINES = 60
@@ -96,20 +98,19 @@ class Run:
             settings=replace(SETTINGS, allocation=AllocationSettings(policy=self.random.choice(POLICIES))),
             network=plan.network,
             observers=Observers(
-                self._saw_master,
+                MasterObservers(
+                    self._saw_master, self.barrier.wrote, self.barrier.excuse, self.barrier.check
+                ),
                 AgentObservers(self._saw_agent, self.agent_barrier.wrote, self.agent_barrier.check),
                 self._saw_framework,
-                written=self.barrier.wrote,
-                no_room=self.barrier.excuse,
-                left=self.barrier.check,
             ),
         )
-        self.cluster.master.disk.options = DiskOptions(sync_max_ms=30)
+        self.cluster.disks[MASTER].options = DiskOptions(sync_max_ms=30)
         for number in range(plan.agents):
             total = (self.random.choice((2_000, 4_000)), self.random.choice((4, 8)) * GIB, 0, 0)
             options = HostOptions(start_max_ms=self.random.choice((5, 1_500)), end_ms=20)
             agent = self.cluster.add_agent(f"host{number}", total, options=options)
-            agent.disk.options = DiskOptions(sync_max_ms=30)
+            self.cluster.disks[agent.name].options = DiskOptions(sync_max_ms=30)
         for number in range(plan.frameworks):
             name = f"fw{number}"
             self.cluster.add_framework(
@@ -178,7 +179,7 @@ class Run:
         if self.plan.faulty_ms and self.plan.seed % 2:
             # Hardly an id is new later on, and what looks full is not asked to write one.
             self._fill_disk()
-            self.cluster.master.disk.looks_full = False
+            self.cluster.disks[MASTER].looks_full = False
         while (at_ms := at_ms + self.random.randint(1, 2 * self.plan.fault_every_ms)) < end_ms:
             self.engine.at(at_ms, self._one_fault)
 
@@ -291,17 +292,17 @@ class Run:
 
     def _fill_disk(self) -> None:
         """The master's, for a while."""
-        disk = self.cluster.master.disk
+        disk = self.cluster.disks[MASTER]
         disk.is_full, disk.looks_full = True, self.random.random() < 0.5
         self.engine.after(self.random.randint(1, 5_000), self._make_room)
 
     def _fill_disk_of_agent(self) -> None:
-        disk = self._some_agent().disk
+        disk = self.cluster.disks[self._some_agent().name]
         disk.is_full = True
         self.engine.after(self.random.randint(1, 20_000), lambda: setattr(disk, "is_full", False))
 
     def _make_room(self) -> None:
-        self.cluster.master.disk.is_full = False
+        self.cluster.disks[MASTER].is_full = False
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -311,7 +312,7 @@ class Run:
         self.cluster.network.options = QUIET
         self.cluster.network.heal()
         for agent in self.cluster.agents.values():
-            agent.disk.is_full = False
+            self.cluster.disks[agent.name].is_full = False
             # Large enough for every job, or one that fits nowhere would wait for ever.
             if agent.settings.total[0] < 4_000:
                 agent.crash()
@@ -348,7 +349,7 @@ class Run:
             if agent.session is not None and machine.master.allocator.free(agent.agent_id) != agent.total:
                 return f"agent {agent.agent_id} is not free"
         for simulated in self.cluster.agents.values():
-            if (left := _left_on(simulated)) is not None:
+            if (left := _left_on(simulated, self.cluster.processes[simulated.name])) is not None:
                 return f"{simulated.name}: {left}"
         return ""
 
@@ -358,10 +359,10 @@ class Run:
         One that resumes and asks about a task whose agent was forgotten is told that nobody knows it, as if it had never
         been launched, and launches it under the id it had.
         """
-        for agent in self.cluster.agents.values():
-            here = [key for key, count in Counter(agent.starts).items() if count > 1]
-            assert not here, f"{agent.name} started more than once: {here}"
-        starts = Counter(key for agent in self.cluster.agents.values() for key in agent.starts)
+        for name, processes in self.cluster.processes.items():
+            here = [key for key, count in Counter(processes.starts).items() if count > 1]
+            assert not here, f"{name} started more than once: {here}"
+        starts = Counter(key for processes in self.cluster.processes.values() for key in processes.starts)
         for framework in self.cluster.frameworks.values():
             ids = (framework.framework_id, *framework.former_ids)
             twice = [key for key, count in starts.items() if count > 1 and key[0] in ids]
@@ -413,7 +414,7 @@ class Run:
             self.transcript.append(line[:300])
 
 
-def _left_on(agent: SimulatedAgent) -> str | None:
+def _left_on(agent: SimulatedAgent, processes: ProcessTable) -> str | None:
     if agent.machine is None or not agent.machine.state.is_registered:
         return "not registered"
     state = agent.machine.state
@@ -421,8 +422,8 @@ def _left_on(agent: SimulatedAgent) -> str | None:
         return f"live tasks {list(state.live)}"
     if state.outboxes:
         return f"unacknowledged statuses of {list(state.outboxes)}"
-    if agent.processes.running or agent.processes.ended:
-        return f"processes {list(agent.processes.running)}, ends nobody took {list(agent.processes.ended)}"
+    if processes.running or processes.ended:
+        return f"processes {list(processes.running)}, ends nobody took {list(processes.ended)}"
     return None
 
 

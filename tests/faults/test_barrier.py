@@ -66,8 +66,8 @@ def test_a_status_that_an_agent_tells_before_the_disk_has_it_is_seen(monkeypatch
 def test_an_agent_that_acts_before_the_disk_knows_who_it_is_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     run = agent_turn.Turn.run
 
-    def forget_the_sync(turn: agent_turn.Turn, now_ms: int) -> None:
-        run(turn, now_ms)
+    def forget_the_sync(turn: agent_turn.Turn, now_ms: int, *, events_max: int) -> None:
+        run(turn, now_ms, events_max=events_max)
         turn.must_sync = False
 
     monkeypatch.setattr(agent_turn.Turn, "run", forget_the_sync)
@@ -87,5 +87,5 @@ def test_an_agent_whose_host_forgets_what_was_told_is_seen(monkeypatch: pytest.M
     monkeypatch.setattr(agent_turn.Turn, "_write", call_none_durable)
     monkeypatch.setattr("tests.faults.harness.AgentBarrier.check", lambda *_: None)
 
-    with pytest.raises(AssertionError, match=r"ended twice|quiet ms"):
+    with pytest.raises(AssertionError, match=r"ended twice|quiet ms|used before"):
         run_seeds(30)

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from fairlead_master.core import settings
+from fairlead_master.core.actions import Action
+from fairlead_master.core.events import Event, Ticked
 from fairlead_master.core.machine import Machine, is_in_parts
 from fairlead_proto.task_state import TaskState
-from fairlead_sim.network import NetworkOptions
+from fairlead_sim.virtual_cluster.network import NetworkOptions
 from tests.faults.harness import Plan, Run
 
 pytestmark = pytest.mark.fault
@@ -34,7 +36,7 @@ def test_all_books_balance_while_everything_is_done_task_by_task(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a master does in parts of 500 tasks meets nothing in runs with a few dozen: so in parts of one, far apart."""
-    due_ms = Machine.next_deadline_ms
+    due_ms, step = Machine.next_deadline_ms, Machine.step
     parts = 0
     next_ms: int | None = None
 
@@ -43,15 +45,20 @@ def test_all_books_balance_while_everything_is_done_task_by_task(
         if not is_in_parts(machine.master):
             next_ms = None
             return due_ms(machine, now_ms)
-        if next_ms is not None and next_ms <= now_ms:
-            next_ms = None
-            return now_ms
-        parts += 1
-        next_ms = next_ms or now_ms + 50
+        if next_ms is None:
+            parts += 1
+            next_ms = now_ms + 50
         return next_ms
+
+    def note_tick(machine: Machine, event: Event, now_ms: int) -> list[Action]:
+        nonlocal next_ms
+        if isinstance(event, Ticked):
+            next_ms = None
+        return step(machine, event, now_ms)
 
     monkeypatch.setattr(settings, "TASKS_PER_STEP_MAX", 1)
     monkeypatch.setattr(Machine, "next_deadline_ms", later_ms)
+    monkeypatch.setattr(Machine, "step", note_tick)
 
     Run(Plan(seed=seed, agents=2, jobs=25)).execute()
 

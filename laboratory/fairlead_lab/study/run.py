@@ -21,7 +21,7 @@ from fairlead_sim.node import Node
 from fairlead_sim.observer import Watcher
 from fairlead_sim.pool.hosts import Slowdown
 from fairlead_sim.pool.simulation import Pool, PoolOptions
-from fairlead_sim.whole.simulation import WholeCluster
+from fairlead_sim.virtual_cluster.trace_cluster import TraceCluster
 from fairlead_sim.workload import Job
 
 TRACKED_USERS: Final = 8
@@ -100,14 +100,14 @@ def _pool(
 
 def _whole(
     nodes: Sequence[Node], watcher: Watcher, policy: str, options: SimulationOptions
-) -> tuple[WholeCluster, Allocator]:
-    cluster = WholeCluster(
+) -> tuple[TraceCluster, Allocator]:
+    cluster = TraceCluster(
         _engine(options), nodes, watcher, settings=_settings(policy, options), options=_pool_options(options)
     )
-    return cluster, cluster.master.machine.master.allocator
+    return cluster, cluster.core.allocator
 
 
-_LEVELS: Final[Mapping[str, Callable[..., tuple[Pool | WholeCluster, Allocator]]]] = {
+_LEVELS: Final[Mapping[str, Callable[..., tuple[Pool | TraceCluster, Allocator]]]] = {
     "pool": _pool,
     "cluster": _whole,
 }

@@ -8,9 +8,9 @@ from fairlead_master.core import actions, events
 from fairlead_proto.codes import ErrorCode
 from fairlead_proto.v1 import framework_pb2
 from fairlead_sdk.errors import LinkBroken
-from fairlead_sim.cluster import Cluster
-from fairlead_sim.framework_stream import FrameworkStream
 from fairlead_sim.testing.virtual_clock import VirtualClock
+from fairlead_sim.virtual_cluster.cluster import Cluster
+from fairlead_sim.virtual_cluster.framework_stream import FrameworkStream
 
 OnAccept = Callable[["MemoryLink", events.OfferAccepted], bool]
 """Asked of each accept; whether it was dealt with and is not to be sent."""

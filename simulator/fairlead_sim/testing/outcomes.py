@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead_proto.task_state import Reason, TaskState, is_terminal
 from fairlead_proto.tasks import TaskSpec, TaskStatus, TaskUsage
-from fairlead_sim.cluster_agent import Program
+from fairlead_sim.virtual_cluster.processes import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,13 +18,15 @@ from fairlead_proto.v1 import files_pb2
 from fairlead_sdk.amounts import Number, parse_amounts
 from fairlead_sdk.clock import wait_until
 from fairlead_sdk.errors import LinkBroken, Refused
-from fairlead_sim.cluster import Cluster, Observers
-from fairlead_sim.cluster_agent import AgentObservers, HostOptions
-from fairlead_sim.network import NetworkOptions
 from fairlead_sim.testing.memory_link import MemoryLink
 from fairlead_sim.testing.outcomes import Matcher, Outcome, Script
 from fairlead_sim.testing.virtual_clock import VirtualClock
 from fairlead_sim.testing.virtual_tasks import TaskBook, VirtualAgent, VirtualTask
+from fairlead_sim.virtual_cluster.agent import AgentObservers
+from fairlead_sim.virtual_cluster.cluster import Cluster, Observers
+from fairlead_sim.virtual_cluster.master import MasterObservers
+from fairlead_sim.virtual_cluster.network import NetworkOptions
+from fairlead_sim.virtual_cluster.processes import HostOptions
 
 _T = TypeVar("_T")
 
@@ -67,7 +69,9 @@ class VirtualMaster:
             kinds=self._kinds,
             settings=settings,
             network=_REDIAL,
-            observers=Observers(self._tasks.saw_master, AgentObservers(self._tasks.saw_agent)),
+            observers=Observers(
+                MasterObservers(self._tasks.saw_master), AgentObservers(self._tasks.saw_agent)
+            ),
         )
         self._cluster.start()
         self._links: list[MemoryLink] = []
@@ -97,7 +101,7 @@ class VirtualMaster:
         # As one whose id was given by an earlier master: tests want to name it.
         identity = IdentityTaken(agent_id=AgentId(agent_id), boot_id="boot-1", incarnation=0, epoch=0)
         host.journal.replace([identity])
-        host.processes.program_of = self._tasks.program_of
+        self._cluster.processes[agent_id].program_of = self._tasks.program_of
         host.retell = self._tasks.retold
         named = {**(attributes or {}), "hostname": agent_id, "agent_id": agent_id}
         agent = VirtualAgent(agent_id=agent_id, total=total, attributes=named, host=host)

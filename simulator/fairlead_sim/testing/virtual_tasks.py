@@ -13,9 +13,10 @@ from fairlead_proto.ids import FrameworkId, TaskId, TaskKey
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import TaskState, is_terminal
 from fairlead_proto.tasks import TaskSpec, TaskStatus
-from fairlead_sim.cluster_agent import Program, SimulatedAgent
 from fairlead_sim.testing.outcomes import Outcome, Script
 from fairlead_sim.testing.virtual_clock import VirtualClock
+from fairlead_sim.virtual_cluster.agent import SimulatedAgent
+from fairlead_sim.virtual_cluster.processes import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2
-from fairlead_sim.network import Connection, End, Message, Network
+from fairlead_sim.virtual_cluster.network import Connection, End, Message, Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,6 @@ class Heartbeat:
     """Shows that the master is there."""
 
     time_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """What the master's shell sends to a framework."""
-
-    epoch: int
-    action: actions.ToFramework | Heartbeat
 
 
 class FrameworkStream:
@@ -88,8 +80,7 @@ class FrameworkStream:
             try:
                 if not self._is_greeted:
                     self._is_greeted = True
-                    hello = framework_wire.read_hello(self.session, call)
-                    self._connection.send_up(hello, is_first=True)
+                    self._connection.open([framework_wire.read_hello(self.session, call)])
                     continue
                 read = framework_wire.read_call(self.session, call, self._kinds)
             except InvalidFieldError as error:
@@ -102,7 +93,7 @@ class FrameworkStream:
     def send_up(self, event: events.Event) -> None:
         """Have the master take an event."""
         if self._connection is not None:
-            self._connection.send_up(event)
+            self._connection.send_up([event])
 
     def close(self) -> None:
         """End the stream: what was sent arrives, answers do not. Repeats are harmless."""
@@ -145,14 +136,13 @@ class FrameworkStream:
         answer = framework_wire.write_invalid(call, error)
         self._on_received(framework_pb2.FrameworkEvents(epoch=self._epoch, events=[answer]))
 
-    def _received(self, _connection: Connection, message: Message) -> None:
-        assert isinstance(message, Delivery), f"a framework: expected a delivery, got {message}"
+    def _received(self, connection: Connection, message: Message) -> None:
         if self._connection is None:
             return
-        self._epoch = message.epoch
-        self._orders.append(message.action)
-        if len(self._orders) == 1:
+        self._epoch = connection.epoch
+        if not self._orders:
             self._engine.after(0, self._flush)
+        self._orders += message
 
     def _flush(self) -> None:
         orders, self._orders = self._orders, []

@@ -12,8 +12,8 @@ from fairlead_master.allocation.api import AllocationSettings
 from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
 from fairlead_sim.pool.simulation import Pool, PoolOptions
-from fairlead_sim.whole.delays import INSTANT, Delays
-from fairlead_sim.whole.simulation import WholeCluster
+from fairlead_sim.virtual_cluster.delays import INSTANT, Delays
+from fairlead_sim.virtual_cluster.trace_cluster import TraceCluster
 from fairlead_sim.workload import Bundle, Job
 from tests.laboratory.workloads.workload_builders import GIB
 from tests.simulator.diary import Diary, a_job, some_tasks
@@ -46,7 +46,7 @@ def told_by_cluster(
     options: PoolOptions | None = None,
 ) -> Diary:
     diary = Diary()
-    cluster = WholeCluster(
+    cluster = TraceCluster(
         Engine(Random(1), now_ms=0),
         nodes,
         diary,
@@ -57,7 +57,7 @@ def told_by_cluster(
     cluster.feed(jobs)
     cluster.run()
     assert not cluster.unfinished
-    cluster.master.machine.master.allocator.check()
+    cluster.core.allocator.check()
     return diary
 
 
@@ -208,7 +208,7 @@ def test_both_levels_keep_a_host_for_what_has_waited_too_long(*, is_reserved: bo
     after_ms = 10_000 if is_reserved else 10**9
     allocation = AllocationSettings(reservation_after_ms=after_ms)
     began = []
-    for level in (Pool, WholeCluster):
+    for level in (Pool, TraceCluster):
         diary = Diary()
         simulation = level(Engine(Random(1), now_ms=0), some_nodes(1), diary, settings=allocation)
         simulation.feed(jobs)

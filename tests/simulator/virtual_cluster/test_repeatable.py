@@ -13,11 +13,11 @@ from fairlead_master.allocation.api import AllocationSettings
 from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
 from fairlead_sim.pool.simulation import Pool
-from fairlead_sim.whole.simulation import WholeCluster
+from fairlead_sim.virtual_cluster.trace_cluster import TraceCluster
 from tests.simulator.diary import Diary
 
 POLICIES = ("drf", "pf", "bbf", "slots:8")
-LEVELS = {"pool": Pool, "cluster": WholeCluster}
+LEVELS = {"pool": Pool, "cluster": TraceCluster}
 
 
 def told(level: str) -> str:

@@ -26,8 +26,8 @@ from fairlead_sdk.work_session import WorkSession
 from fairlead_sdk.workload import Workload
 from fairlead_sdk.workload_actions import Action, JobEnded
 from fairlead_sim.engine import Alarm
-from fairlead_sim.framework_stream import FrameworkStream
-from fairlead_sim.network import Network
+from fairlead_sim.virtual_cluster.framework_stream import FrameworkStream
+from fairlead_sim.virtual_cluster.network import Network
 
 RETRIES: Final = 30
 """Of a job whose tasks get lost: more than a run has faults that hit one."""

@@ -21,8 +21,8 @@ from fairlead_proto.tasks import TaskSpec, TaskStatus
 from fairlead_sim.engine import Engine, Occurrence
 from fairlead_sim.observer import Batch
 from fairlead_sim.pool.framework import ActiveJob, PoolFramework, Waiting
-from fairlead_sim.whole.master import MasterShell, Order
-from fairlead_sim.whole.work import Launch, Programs
+from fairlead_sim.virtual_cluster.launches import Launch, Programs
+from fairlead_sim.virtual_cluster.network import Connection, End, Message, Network
 from fairlead_sim.workload import Job
 
 _ATTEMPTS_COUNTED: Final = 10
@@ -42,7 +42,7 @@ class _Gang:
     patience: Occurrence | None = None
 
 
-class WorkloadFramework:
+class TraceFramework:
     """One framework, its session and its work."""
 
     def __init__(
@@ -50,11 +50,11 @@ class WorkloadFramework:
         name: str,
         role: str,
         engine: Engine,
-        master: MasterShell,
+        network: Network,
         programs: Programs,
         *,
         gang_patience_ms: int,
-        finished: Callable[["WorkloadFramework", Job], None],
+        finished: Callable[["TraceFramework", Job], None],
     ) -> None:
         """Registers at once; ``finished`` is told of each job when its last task is known to be over."""
         self.name = name
@@ -62,7 +62,6 @@ class WorkloadFramework:
         self.jobs = 0
         """Under way."""
         self._engine = engine
-        self._master = master
         self._programs = programs
         self._gang_patience_ms = gang_patience_ms
         self._finished = finished
@@ -71,24 +70,26 @@ class WorkloadFramework:
         self._gangs: dict[ClassId, _Gang] = {}
         self._requests = 0
         self._wants_more = False
-        answer = master.connect(self._connected, self._receive)
-        welcome = next(order for order in answer if isinstance(order, actions.WelcomeFramework))
-        self._session = welcome.session
-        self._work = PoolFramework(welcome.framework_id, name, self.role)
-
-    def _connected(self, session: int) -> events.Event:
-        return events.FrameworkConnected(session=session, framework_id=None, name=self.name, role=self.role)
+        connection = network.dial(name, End(self._received, self._lost))
+        assert connection is not None, f"framework {name}: the master of a trace is there"
+        self._connection = connection
+        self._session = connection.number
+        self._work: PoolFramework
+        hello = events.FrameworkConnected(session=self._session, framework_id=None, name=name, role=self.role)
+        connection.open([hello])
 
     def submit(self, job: Job) -> None:
         """Run a job."""
         self.jobs += 1
         self._open_stage(ActiveJob(job, job.stages()))
-        self._master.send([self._demand()])
+        self._connection.send_up([self._demand()])
 
     def leave(self) -> None:
         """Unregister. There is nothing under way any more."""
-        self._master.send([events.TeardownAsked(session=self._session, request_id=self._next_request())])
-        self._master.disconnect(self._session)
+        self._connection.send_up(
+            [events.TeardownAsked(session=self._session, request_id=self._next_request())]
+        )
+        self._connection.close()
 
     def _open_stage(self, active: ActiveJob) -> None:
         bundles = active.stages[active.stage]
@@ -98,7 +99,10 @@ class WorkloadFramework:
             self._work.enqueue(active, bundle)
         self._wants_more = True
 
-    def _receive(self, orders: list[Order]) -> None:
+    def _lost(self, _connection: Connection) -> None:
+        raise AssertionError(f"framework {self.name}: lost its session on a cluster in which nothing fails")
+
+    def _received(self, _connection: Connection, orders: Message) -> None:
         """A message of the master."""
         message: list[events.Event] = []
         acknowledged: list[tuple[TaskId, int, AgentId]] = []
@@ -117,6 +121,8 @@ class WorkloadFramework:
                         assert answer.rejection is None, (
                             f"framework {self.name}: nobody else had what it was offered: {answer}"
                         )
+                case actions.WelcomeFramework():
+                    self._work = PoolFramework(order.framework_id, self.name, self.role)
                 case actions.AnswerCall():
                     assert order.code is CallCode.OK, f"framework {self.name}: {order}"
                 case _:
@@ -129,7 +135,7 @@ class WorkloadFramework:
             # Behind the acceptances: it is wanted beyond what they take.
             message.append(self._demand())
         if message:
-            self._master.send(message)
+            self._connection.send_up(message)
 
     def _demand(self) -> events.DemandSet:
         self._wants_more = False
@@ -210,7 +216,7 @@ class WorkloadFramework:
         gang = self._gangs[class_id]
         # Drawn, as two that gave up together would otherwise come back together.
         longest_ms = self._gang_patience_ms << min(gang.attempts, _ATTEMPTS_COUNTED)
-        self._master.send(
+        self._connection.send_up(
             [
                 events.OffersDeclined(
                     session=self._session,

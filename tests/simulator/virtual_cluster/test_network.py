@@ -3,7 +3,7 @@
 from random import Random
 
 from fairlead_sim.engine import Engine
-from fairlead_sim.network import KEEPALIVE_MS, Connection, End, Network, NetworkOptions
+from fairlead_sim.virtual_cluster.network import KEEPALIVE_MS, Connection, End, Network, NetworkOptions
 
 
 class Ends:
@@ -14,13 +14,13 @@ class Ends:
         self.up: list[object] = []
         self.down: list[object] = []
         self.lost: list[str] = []
-        host = End(lambda _, message: self.up.append(message), lambda _: self.lost.append("host"))
+        host = End(lambda _, message: self.up.extend(message), lambda _: self.lost.append("host"))
         self.network = Network(self.engine, NetworkOptions(**options), host)  # type: ignore[arg-type]
         self.connection = self.dial()
 
     def dial(self) -> Connection:
         connection = self.network.dial(
-            "peer", End(lambda _, message: self.down.append(message), lambda _: self.lost.append("peer"))
+            "peer", End(lambda _, message: self.down.extend(message), lambda _: self.lost.append("peer"))
         )
         assert connection is not None
         return connection
@@ -29,8 +29,8 @@ class Ends:
 def test_messages_arrive_late_and_in_order() -> None:
     ends = Ends(delay_min_ms=1, delay_max_ms=50)
     for number in range(100):
-        ends.connection.send_up(number)
-        ends.connection.send_down(-number)
+        ends.connection.send_up([number])
+        ends.connection.send_down([-number])
 
     ends.engine.run_until(0)
     assert ends.up == []
@@ -43,9 +43,9 @@ def test_messages_arrive_late_and_in_order() -> None:
 def test_a_repeat_comes_right_behind_its_original_and_a_first_message_has_none() -> None:
     ends = Ends(repeat_fraction=1.0)
 
-    ends.connection.send_up("hello", is_first=True)
-    ends.connection.send_up("a")
-    ends.connection.send_up("b")
+    ends.connection.open(["hello"])
+    ends.connection.send_up(["a"])
+    ends.connection.send_up(["b"])
     ends.engine.run_until(10)
 
     assert ends.up == ["hello", "a", "a", "b", "b"]
@@ -53,12 +53,12 @@ def test_a_repeat_comes_right_behind_its_original_and_a_first_message_has_none()
 
 def test_a_break_loses_what_is_under_way_in_both_directions_and_each_end_notices_once() -> None:
     ends = Ends(delay_min_ms=10, delay_max_ms=10, notice_max_ms=100)
-    ends.connection.send_up("x")
-    ends.connection.send_down("y")
+    ends.connection.send_up(["x"])
+    ends.connection.send_down(["y"])
 
     ends.connection.break_off()
     ends.connection.break_off()
-    ends.connection.send_up("z")
+    ends.connection.send_up(["z"])
     ends.engine.run_until(1_000)
 
     assert (ends.up, ends.down) == ([], [])
@@ -69,7 +69,7 @@ def test_a_break_loses_what_is_under_way_in_both_directions_and_each_end_notices
 def test_a_message_may_take_its_connection_down() -> None:
     ends = Ends(break_fraction=1.0)
 
-    ends.connection.send_up("x")
+    ends.connection.send_up(["x"])
     ends.engine.run_until(10)
 
     assert ends.up == []
@@ -80,8 +80,8 @@ def test_a_stalled_direction_lets_everything_through_later_and_the_other_one_goe
     ends = Ends(delay_max_ms=0)
 
     ends.connection.stall(5_000, up=True, down=False)
-    ends.connection.send_up("x")
-    ends.connection.send_down("y")
+    ends.connection.send_up(["x"])
+    ends.connection.send_down(["y"])
     ends.engine.run_until(4_999)
     assert (ends.up, ends.down) == ([], ["y"])
     ends.engine.run_until(5_000)
@@ -101,8 +101,8 @@ def test_a_stall_beyond_the_keepalive_breaks_the_connection() -> None:
 def test_the_master_ends_a_connection_with_a_last_word() -> None:
     ends = Ends(delay_min_ms=5, delay_max_ms=5)
 
-    ends.connection.send_up("too late")
-    ends.connection.end("refused")
+    ends.connection.send_up(["too late"])
+    ends.connection.end(["refused"])
     ends.engine.run_until(10)
 
     assert (ends.up, ends.down, ends.lost) == ([], ["refused"], ["peer"])
@@ -111,8 +111,8 @@ def test_the_master_ends_a_connection_with_a_last_word() -> None:
 def test_a_peer_closes_and_what_it_said_before_arrives() -> None:
     ends = Ends(delay_min_ms=5, delay_max_ms=5)
 
-    ends.connection.send_up("goodbye")
-    ends.connection.send_down("never read")
+    ends.connection.send_up(["goodbye"])
+    ends.connection.send_down(["never read"])
     ends.connection.close()
     ends.engine.run_until(10)
 
@@ -140,8 +140,8 @@ def test_a_quiet_network_throws_no_dice() -> None:
     ends = Ends(delay_min_ms=2, delay_max_ms=2)
     before = ends.engine.random.getstate()
 
-    ends.connection.send_up("x")
-    ends.connection.send_down("y")
+    ends.connection.send_up(["x"])
+    ends.connection.send_down(["y"])
     ends.engine.run_until(10)
 
     assert ends.engine.random.getstate() == before

@@ -10,8 +10,8 @@ from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
 from fairlead_sim.pool.hosts import Slowdown
 from fairlead_sim.pool.simulation import PoolOptions
-from fairlead_sim.whole.delays import INSTANT, Delays
-from fairlead_sim.whole.simulation import WholeCluster
+from fairlead_sim.virtual_cluster.delays import INSTANT, Delays
+from fairlead_sim.virtual_cluster.trace_cluster import TraceCluster
 from fairlead_sim.workload import Job
 from tests.laboratory.workloads.workload_builders import GIB
 from tests.simulator.diary import Diary, a_job, some_tasks
@@ -24,9 +24,9 @@ def a_cluster(
     policy: str = "drf",
     options: PoolOptions | None = None,
     delays: Delays = INSTANT,
-) -> tuple[WholeCluster, Diary]:
+) -> tuple[TraceCluster, Diary]:
     diary = Diary()
-    cluster = WholeCluster(
+    cluster = TraceCluster(
         Engine(Random(1), now_ms=0),
         nodes or [Node(name="n", total=NODE)],
         diary,
@@ -130,7 +130,7 @@ def test_frameworks_of_one_job_each_leave_when_it_is_done() -> None:
     cluster.run()
 
     assert times_done(diary) == [1000, 2000, 3000, 4000, 5000, 61_000]
-    assert len(cluster.master.machine.master.frameworks) <= 1, "the last one's farewell may be under way"
+    assert len(cluster.core.frameworks) <= 1, "the last one's farewell may be under way"
 
 
 def times_done(diary: Diary) -> list[int]:
@@ -144,11 +144,11 @@ def test_all_agents_stay_registered_through_a_quiet_day() -> None:
     cluster.run()
 
     assert len(times_done(diary)) == 2
-    assert all(agent.is_connected for agent in cluster.master.machine.master.agents.values())
+    assert all(agent.is_connected for agent in cluster.core.agents.values())
 
 
 def test_a_cluster_without_nodes_or_with_two_of_one_name_is_refused() -> None:
     with pytest.raises(AllocationError, match="nodes: expected at least one, got none"):
-        WholeCluster(Engine(Random(1)), [], Diary())
+        TraceCluster(Engine(Random(1)), [], Diary())
     with pytest.raises(AllocationError, match="nodes: expected each name once, got 'n' twice"):
-        WholeCluster(Engine(Random(1)), [Node(name="n", total=NODE)] * 2, Diary())
+        TraceCluster(Engine(Random(1)), [Node(name="n", total=NODE)] * 2, Diary())

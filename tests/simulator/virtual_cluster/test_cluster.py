@@ -5,9 +5,10 @@ from random import Random
 from fairlead_master.core import actions, events
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.task_state import TaskState
-from fairlead_sim.cluster import Cluster, Registry
-from fairlead_sim.cluster_framework import FrameworkOptions, Job
 from fairlead_sim.engine import Engine
+from fairlead_sim.virtual_cluster.cluster import Cluster
+from fairlead_sim.virtual_cluster.framework import FrameworkOptions, Job
+from fairlead_sim.virtual_cluster.master import Registry
 
 GIB = 2**30
 UNIT = (1_000, GIB, 0, 0)
@@ -38,7 +39,7 @@ def test_jobs_end_as_their_commands_say() -> None:
     ends = [job.end for job in framework.jobs.values()]
     assert ends == [TaskState.FINISHED, TaskState.FAILED, TaskState.FINISHED, TaskState.FAILED]
     assert framework.is_done
-    assert cluster.counters["LaunchTasks"] >= 1
+    assert cluster.observers.master.counters["LaunchTasks"] >= 1
 
 
 def test_work_that_does_not_fit_waits_for_room() -> None:
@@ -64,7 +65,7 @@ def test_tasks_run_on_while_the_master_is_away_and_are_not_started_again() -> No
 
     assert framework.is_done
     assert {job.result.attempts for job in framework.jobs.values() if job.result} == {1}
-    assert sum(len(agent.starts) for agent in cluster.agents.values()) == 4
+    assert sum(len(processes.starts) for processes in cluster.processes.values()) == 4
     assert cluster.master.registry.epoch == 2
 
 
@@ -81,7 +82,7 @@ def test_a_restarted_agent_adopts_what_runs() -> None:
     cluster.run_for(30_000)
 
     assert framework.is_done
-    assert len(agent.starts) == 1
+    assert len(cluster.processes["host0"].starts) == 1
 
 
 def test_what_a_reboot_took_is_run_again_under_another_id() -> None:
@@ -96,7 +97,7 @@ def test_what_a_reboot_took_is_run_again_under_another_id() -> None:
     cluster.run_for(60_000)
 
     assert framework.jobs["j0"].end is TaskState.FINISHED
-    assert [key[1] for key in agent.starts] == ["j0", "j0.2"]
+    assert [key[1] for key in cluster.processes["host0"].starts] == ["j0", "j0.2"]
 
 
 def test_a_framework_given_up_for_good_does_its_work_under_a_new_id() -> None:

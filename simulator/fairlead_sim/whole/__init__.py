@@ -1,1 +1,0 @@
-"""The thorough level of simulation: the cores of a live master and its agents, and the messages between them."""
