@@ -103,10 +103,10 @@ def measurements(cluster: Timed) -> None:
         cluster.step(events.AgentBeat(session=agent.session, used=TINY, tasks=reports))
 
 
-def many_wait(cluster: Timed) -> None:
-    """30 frameworks want a thousand classes each, no two alike."""
+def many_wait(cluster: Timed, role: str = "") -> None:
+    """30 frameworks want a thousand classes each, no two alike, in roles of their own or in one."""
     for start in range(0, 30_000, 1_000):
-        session, _ = cluster.new_framework(role=f"r{start}")
+        session, _ = cluster.new_framework(role=role or f"r{start}")
         cluster.demand(session, *[a_class(f"c{n}", unit=(1_000, 1 + start + n, 0, 0)) for n in range(1_000)])
 
 
@@ -123,6 +123,14 @@ def tasks_end(cluster: Timed) -> None:
         cluster.report(
             agent.session, a_status(framework_id, name, TaskState.FINISHED, agent_id=agent.agent_id)
         )
+
+
+def agent_beside_classes(cluster: Timed) -> None:
+    many_wait(cluster, role="shared")
+    cluster.wait(1_000)
+    cluster.longest_s, cluster.steps = 0, 0
+    cluster.new_agent(cpus=4)
+    cluster.wait(100)
 
 
 def leases_end(cluster: Timed) -> None:
@@ -145,6 +153,7 @@ ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
     "an agent beside 100 demands with 32 patterns": (50, 4, agent_beside_patterns),
     "1,000 classes, then 1,000 others": (1_000, 4, classes),
     "measurements of 10,000 tasks": (1, 100, measurements),
+    "30,000 classes wait in one role, and an agent joins": (100, 4, agent_beside_classes),
     "30,000 classes wait, and 100 tasks end": (1_000, 4, tasks_end),
     "30,000 classes are offered something, and all leases end": (1_000, 4, leases_end),
 }

@@ -136,6 +136,15 @@ def level_off(held: Tally, parts: Tally, claimed: Sequence[int], least: Quotient
 
 def dominant_places(unit: Vector, capacity: Vector) -> Places:
     """Where ``unit`` is the largest part of ``capacity``: several places on a tie; none without capacity."""
-    shares = [amount / total if total > 0 else 0.0 for amount, total in zip(unit, capacity, strict=True)]
-    largest = max(shares)
-    return tuple([place for place, share in enumerate(shares) if share == largest > 0])
+    # In one pass, since it is asked for every class of a group whenever an agent joins or leaves.
+    largest = 0.0
+    places: Places = ()
+    for place, amount in enumerate(unit):
+        total = capacity[place]
+        if amount > 0 < total:
+            share = amount / total
+            if share > largest:
+                largest, places = share, (place,)
+            elif share == largest:
+                places = (*places, place)
+    return places
