@@ -98,7 +98,7 @@ def _pool(
     return pool, pool.allocator
 
 
-def _whole(
+def _trace_cluster(
     nodes: Sequence[Node], watcher: Watcher, policy: str, options: SimulationOptions
 ) -> tuple[TraceCluster, Allocator]:
     cluster = TraceCluster(
@@ -109,7 +109,7 @@ def _whole(
 
 _LEVELS: Final[Mapping[str, Callable[..., tuple[Pool | TraceCluster, Allocator]]]] = {
     "pool": _pool,
-    "cluster": _whole,
+    "cluster": _trace_cluster,
 }
 LEVELS: Final = tuple(_LEVELS)
 """Of detail; see ``SimulationOptions.level``."""

@@ -145,3 +145,40 @@ def test_a_quiet_network_throws_no_dice() -> None:
     ends.engine.run_until(10)
 
     assert ends.engine.random.getstate() == before
+
+
+def test_what_is_sent_in_one_millisecond_on_an_even_network_comes_out_together() -> None:
+    engine = Engine(Random(3), now_ms=0)
+    told: list[object] = []
+    host = End(
+        lambda connection, message: told.append((connection.number, message)),
+        lambda _: None,
+        lambda: told.append("settled"),
+    )
+    network = Network(engine, NetworkOptions(delay_min_ms=2, delay_max_ms=2), host)
+    first, second = (network.dial(name, End(lambda *_: None, lambda _: None)) for name in ("a", "b"))
+    assert first is not None
+    assert second is not None
+
+    first.send_up(["x"])
+    second.send_up(["y"])
+    second.break_off()
+    first.send_up(["z"])
+    engine.run_until(10)
+
+    assert told == [(1, ["x"]), (1, ["z"]), "settled"]
+
+
+def test_a_first_message_is_answered_at_once_where_peers_are_there_from_the_start() -> None:
+    engine = Engine(Random(3), now_ms=0)
+    heard: list[object] = []
+    host = End(lambda *_: None, lambda _: None, opened=lambda _, message: [f"welcome {message[0]}"])
+    options = NetworkOptions(delay_min_ms=2, delay_max_ms=2, opens_at_once=True)
+    connection = Network(engine, options, host).dial(
+        "a", End(lambda _, said: heard.extend(said), lambda _: None)
+    )
+    assert connection is not None
+
+    connection.open(["a"])
+
+    assert heard == ["welcome a"]
