@@ -1,7 +1,6 @@
 """What is held: every command line whose output must not change unless somebody says so, and the lists of what there is."""
 
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -9,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from tests.goldens.running import REPOSITORY, Case
+from tests.goldens.running import Case
 
 POOLED: Final = ("example.json", "weighted.json", "zeros.json")
 """Problems of one pool; example.json and machines.json are those of docs/allocate.md."""
@@ -76,7 +75,6 @@ def _lists() -> Iterator[Case]:
         ("public names of fairlead_sdk", "fairlead_sdk"),
         ("public names of fairlead_sdk.sync", "fairlead_sdk.sync"),
         ("public names of fairlead_sim.testing", "fairlead_sim.testing"),
-        ("importable names that documents tell of", ""),
     ):
         yield _case("names", what, quick=True, call=_Lister(names))
     for command in ("fairlead reproduce list", "fairlead reproduce list --json", "fairlead --version"):
@@ -84,7 +82,7 @@ def _lists() -> Iterator[Case]:
 
 
 class _Lister:
-    """Prints names, one a line: of a collection, or of a module's classes and functions; else those of the documents."""
+    """Prints names, one a line: of a collection, or of a module's classes and functions."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -93,9 +91,6 @@ class _Lister:
         from importlib import import_module
         from inspect import getmembers
 
-        if not self.place:
-            _print_documented_names()
-            return
         module, _, last = self.place.rpartition(".")
         if last in {"NAMES", "FORMATS", "PROPERTIES"}:
             for name in getattr(import_module(module), last):
@@ -109,23 +104,6 @@ class _Lister:
                 [each for each, _ in getmembers(value) if each[0] != "_"] if isinstance(value, type) else []
             )
             print(f"{name}: {', '.join(methods)}" if methods else name)
-
-
-def _print_documented_names() -> None:
-    """Dotted names of ours in the documents for users, and whether they can be imported."""
-    from importlib import import_module
-
-    texts = [path.read_text() for path in sorted(REPOSITORY.glob("docs/*.md"))] + [
-        (REPOSITORY / "README.md").read_text()
-    ]
-    names = {name for text in texts for name in re.findall(r"\bfairlead_\w+(?:\.\w+)+", text)}
-    for name in sorted(names):
-        module, _, last = name.rpartition(".")
-        try:
-            there = hasattr(import_module(module), last) or import_module(name) is not None
-        except ImportError:
-            there = False
-        print(name if there else f"{name} (cannot be imported)")
 
 
 def _allocations() -> Iterator[Case]:

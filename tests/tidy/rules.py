@@ -9,7 +9,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -28,6 +28,10 @@ TEST_MODULE_NAMES: Final = frozenset({"helpers", "helper"})
 """Banned names that tests may use: there a helper is only ever a helper of tests."""
 
 _TEST_NAME: Final = re.compile(r"`(?=tests/|::)(tests/[\w/]+\.py)?(?:::(test_\w+))?`")
+_PYTHON_NAME: Final = re.compile(
+    r"\bfairlead_\w+(?:\.[A-Za-z_]\w*)+|(?<=`)[a-z_]+(?:\.[a-z_]+)*\.(?:[A-Z]\w+|[a-z_]+\.[a-z_]+)(?=[`(])"
+)
+"""A dotted name below one of our packages; or in backticks one of three parts, or one that ends in a class."""
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Put together from parts, since the rule applies to this file as well.
@@ -182,3 +186,12 @@ def unknown_tests(path: str, text: str, *, tests: Mapping[str, str]) -> list[str
             if file not in tests or (test and f"def {test}(" not in tests[file]):
                 found.append(f"{path}:{number}: `{file}::{test}` is no test")
     return found
+
+
+def unknown_python_names(path: str, text: str, *, is_there: Callable[[str], bool]) -> list[str]:
+    """Find the dotted names of modules, classes and functions in a document for which `is_there` says no."""
+    return [
+        f"{path}:{text.count(chr(10), 0, match.start()) + 1}: `{match[0]}` cannot be imported"
+        for match in _PYTHON_NAME.finditer(text)
+        if not is_there(match[0])
+    ]

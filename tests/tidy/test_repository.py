@@ -3,8 +3,10 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -103,6 +105,28 @@ def test_documents_name_only_tests_that_exist() -> None:
     found = findings(documents, lambda path, text: rules.unknown_tests(path, text, tests=tests))
 
     assert not found, f"tests that do not exist:\n{found}"
+
+
+def test_documents_name_only_python_that_exists() -> None:
+    """But for the changelog and the records of decisions, which tell of names that were."""
+    documents = [
+        (path, text)
+        for path, text in written_files()
+        if path.endswith(".md") and path != "CHANGELOG.md" and not path.startswith("docs/adr/")
+    ]
+
+    found = findings(documents, partial(rules.unknown_python_names, is_there=is_importable))
+
+    assert not found, f"names that cannot be imported:\n{found}"
+
+
+def is_importable(name: str) -> bool:
+    """Whether `name` is a module, or an attribute of a module or class."""
+    module, _, last = name.rpartition(".")
+    try:
+        return hasattr(resolve_name(module), last) or find_spec(name) is not None
+    except (ImportError, AttributeError, ValueError):
+        return False
 
 
 def test_import_contracts_hold() -> None:

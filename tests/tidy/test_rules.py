@@ -111,3 +111,15 @@ def test_test_that_does_not_exist_is_found() -> None:
         "faults.md:1: `tests/a.py::test_two` is no test",
         "faults.md:2: `tests/b.py::` is no test",
     ]
+
+
+def test_python_name_that_cannot_be_imported_is_found() -> None:
+    text = "`fairlead_a.b` and `fairlead_a.gone(x)`\nfrom fairlead_b.c import x\n`c.d.load`, `e.Watcher`, `a.py`, `f.json`\n"
+
+    found = rules.unknown_python_names("a.md", text, is_there={"fairlead_a.b", "e.Watcher"}.__contains__)
+
+    assert found == [
+        "a.md:1: `fairlead_a.gone` cannot be imported",
+        "a.md:2: `fairlead_b.c` cannot be imported",
+        "a.md:3: `c.d.load` cannot be imported",
+    ]
