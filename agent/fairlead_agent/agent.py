@@ -119,14 +119,19 @@ class Agent:
         Raises:
             ExecutorFailed: no executor could be started, or a lost one not replaced.
             JournalFailed: the journal can no longer be written.
+            InvalidMetricsAddress: the metrics' address cannot be listened on; nothing was started.
         """
+        metrics: AgentMetrics | None = None
         try:
+            metrics = self._serve_metrics()
             await self._runner.feed([events.AgentStarted(boot_id=self._boot_id)])
             connected = await self._executor.open()
             found = await asyncio.to_thread(self._work_dir.find_sandboxes)
             await self._runner.feed([connected, events.SandboxesFound(keys=tuple(found))])
             return await self._serve()
         finally:
+            if metrics is not None:
+                await asyncio.to_thread(metrics.close)
             await self._executor.close()
             self._journal.close()
             self._work_dir.close()
@@ -140,7 +145,6 @@ class Agent:
             loop.create_task(self._files.run(), name="agent-files"),
         ]
         runner = parts[0]
-        metrics = self._serve_metrics()
         try:
             await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             for part in parts:
@@ -157,8 +161,6 @@ class Agent:
             self._log.info("agent.left", is_refused=leave.is_refused, detail=leave.message)
             return Outcome(leave.is_refused, leave.message)
         finally:
-            if metrics is not None:
-                await asyncio.to_thread(metrics.close)
             for part in parts:
                 part.cancel()
             await asyncio.gather(*parts, *self._removals, return_exceptions=True)

@@ -20,6 +20,7 @@ from fairlead_agent.config import AgentOptions
 from fairlead_agent.executor.client import ExecutorFailed
 from fairlead_agent.work_dir import WorkDirUnusable
 from fairlead_telemetry.log_setup import configure_logging
+from fairlead_telemetry.metrics import InvalidMetricsAddress
 
 _GC_THRESHOLD: Final = 50_000
 """Objects made before the collector looks at the young ones. Tasks and messages die by reference count; at the default
@@ -27,7 +28,7 @@ of 700 the collector walks the history a hundred times a second and finds nothin
 
 EXIT_OK: Final = 0
 EXIT_UNUSABLE: Final = 2
-"""The work directory, the journal, an option or the executor cannot be used."""
+"""The work directory, the journal, an address, an option or the executor cannot be used."""
 EXIT_REFUSED: Final = 4
 """A master refused this agent for good."""
 
@@ -42,7 +43,7 @@ def run_agent(options: AgentOptions) -> int:
     log = structlog.get_logger().bind(role="agent", pid=os.getpid())
     try:
         outcome = asyncio.run(_run(options, log))
-    except (WorkDirUnusable, CheckpointCorrupt, ExecutorFailed, OSError) as error:
+    except (WorkDirUnusable, CheckpointCorrupt, ExecutorFailed, InvalidMetricsAddress, OSError) as error:
         sys.stderr.write(f"fairlead agent: {error}\n")
         return EXIT_UNUSABLE
     if outcome.is_refused:

@@ -138,6 +138,7 @@ class MasterServer:
             RegistryError: the state directory cannot be used.
             ListenError: the address cannot be listened on.
             RecordingError: the recording cannot be written.
+            InvalidMetricsAddress: the metrics' address cannot be listened on.
         """
         clock = SteadyClock()
         registry = (
@@ -153,16 +154,22 @@ class MasterServer:
                 runner.recorder = _make_recorder(settings.record, start)
             server = grpc.aio.server(interceptors=(CallBounds(),), options=_options(settings.connections_max))
             port = _listen(server, settings.listen)
-            master = cls(server, port, runner, registry)
-            await master._serve(settings.kinds)
-            master._start_telemetry(settings)
         except BaseException:
             if registry is not None:
                 registry.close()
             raise
+        master = cls(server, port, runner, registry)
+        try:
+            master._add_services(settings.kinds)
+            # First: a master whose metrics cannot be served has served nobody when it ends.
+            master._start_telemetry(settings)
+            await master._serve()
+        except BaseException:
+            await master.stop(0)
+            raise
         return master
 
-    async def _serve(self, kinds: ResourceKinds) -> None:
+    def _add_services(self, kinds: ResourceKinds) -> None:
         self._frameworks = FrameworkService(self.runner, kinds)
         self._agents = AgentService(self.runner, kinds)
         self._health = health_aio.HealthServicer()
@@ -174,6 +181,10 @@ class MasterServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
         reflection.enable_server_reflection((*_SERVICES, health_name, reflection.SERVICE_NAME), self._server)
+
+    async def _serve(self) -> None:
+        assert self._frameworks is not None, "services come before serving"
+        assert self._health is not None, "services come before serving"
         await self._server.start()
         for name in ("", *_SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)

@@ -1,4 +1,4 @@
-"""An agent as a process of its own: ``python -m tests.agent.agent_process MASTER WORK_DIR [stop]``."""
+"""An agent as a process of its own: ``python -m tests.agent.agent_process MASTER WORK_DIR [stop|run [METRICS]]``."""
 
 import sys
 from pathlib import Path
@@ -15,6 +15,7 @@ if __name__ == "__main__":
                 resources="cpus=4,mem=4GiB",
                 isolation="none",
                 stop_tasks_on_exit="stop" in sys.argv[3:],
+                metrics=sys.argv[4] if len(sys.argv) > 4 else "",
             )
         )
     )

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 import stat
 import sys
 from collections.abc import AsyncIterator
@@ -385,6 +386,24 @@ async def test_work_dir_in_use_ends_the_process_with_two(tmp_path: Path) -> None
     assert stderr.decode().splitlines() == [
         f"fairlead agent: work directory {tmp_path}: in use by another agent (process {os.getpid()})"
     ]
+
+
+async def test_metrics_address_in_use_ends_the_process_with_two_and_nothing_was_started(
+    tmp_path: Path,
+) -> None:
+    with contextlib.closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        async with FakeMaster() as master, an_agent_process(master, tmp_path, "run", address) as process:
+            _, stderr = await process.communicate()
+
+    assert process.returncode == 2
+    assert [line for line in stderr.decode().splitlines() if not line.startswith("{")] == [
+        f"fairlead agent: metrics: cannot listen on {address}: Address already in use"
+    ]
+    assert not list(tmp_path.glob("executor*"))
+    assert not master.registrations
 
 
 async def test_corrupt_checkpoint_ends_the_process_with_two_and_is_left_alone(tmp_path: Path) -> None:

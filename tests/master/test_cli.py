@@ -1,6 +1,9 @@
 """Options become settings; what cannot be used is refused by name."""
 
+import gc
+import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,23 @@ def test_what_cannot_be_used_is_refused_by_name(
 
     assert code == 2
     assert expected in capsys.readouterr().err
+
+
+def test_a_metrics_address_in_use_is_refused_in_one_line_and_nothing_is_left_to_the_collector(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+
+        code = run_master(MasterOptions(listen="127.0.0.1:0", metrics=address))
+    # A server that is only dropped complains of its closed event loop, which fails the test.
+    gc.collect()
+
+    assert code == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said == [f"fairlead master: metrics: cannot listen on {address}: Address already in use"]
 
 
 def test_a_corrupt_registry_is_refused_in_one_line(
