@@ -103,7 +103,7 @@ def run(
 ) -> int:
     """Run a command on the cluster.
 
-    No shell is involved: for one, run sh -c '...'. Attached, output appears as it is written, Ctrl-C kills the tasks, and the
+    No shell is involved: for one, run sh -c '...'. Standard input is not passed on: a task reads end of file. Attached, output appears as it is written, Ctrl-C kills the tasks, and the
     exit code is the task's own (128+N for signal N), or, with -n COUNT, 0 if all finished and 1 otherwise; 4 is a demand no
     agent can ever meet, 3 a master away for longer than --wait or, later, --reconnect-timeout. With --json stdout has the
     tasks at the end, stderr their output.

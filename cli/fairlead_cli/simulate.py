@@ -95,7 +95,7 @@ class Request:
     type=click.Choice(["pool", "cluster"]),
     default="pool",
     show_default=True,
-    help="pool: policies and placement alone; cluster: whole masters and agents with their messages, ten times slower.",
+    help="pool: policies and placement alone; cluster: whole masters and agents with their messages, about five times slower.",
 )
 @click.option(
     "--per",
@@ -150,7 +150,8 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     The policies, placement and books are those of a live master. Prints how policies compare; --out has the whole report.
     With --from-cluster the work and the hosts are those of the live cluster now: what would another policy do, two more
     hosts, or one less?
-    Exits with 1 if a run was left with work that could not be done.
+    Exits with 1 if jobs still waited when a run ended. A job with a task that no host could ever hold is refused, which is
+    printed and is no failure.
     """
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json

@@ -21,7 +21,9 @@ NOT_AS_CLAIMED: Final = "!"
 LEGEND: Final = (
     f"{HOLDS} no violation found, which is no proof; {HOLDS_IF_POSITIVE} violated, but only where somebody needs nothing of "
     f"some resource; {VIOLATED} violated: see the counterexample; {NOT_ASKED} the policy cannot be asked.\n"
-    f"{AS_CLAIMED} a paper says the same; {NOT_AS_CLAIMED} a paper says otherwise: see below; neither: no paper says anything."
+    f"{AS_CLAIMED} a paper says the same; {NOT_AS_CLAIMED} a paper says otherwise: see below; neither: no paper says anything.\n"
+    "Papers are cited by number: 000 Bonald and Roberts, 001 Ghodsi et al., 002 their talk, 003 Liu, 004 Zeldes and Feitelson "
+    "(titles: docs/errata.md)."
 )
 
 
