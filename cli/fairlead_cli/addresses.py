@@ -26,7 +26,8 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # generic in newer click
         try:
             return self._read(value)
         except ValueError as error:
-            self.fail(str(error), param, ctx)
+            # Click names the option before it.
+            self.fail(str(error).removeprefix(f"{param.name}: " if param else ""), param, ctx)
 
 
 def parse_address(text: str) -> str:

@@ -225,7 +225,7 @@ def _log_launch(task: Task, attempt_id: str) -> None:
 
 
 def _log_result(result: TaskResult) -> None:
-    _log.info("%s: %s %s", result.state.value.lower(), result.task_id, result.message)
+    _log.info("%s", f"{result.state.value.lower()}: {result.task_id} {result.message}".rstrip())
 
 
 def _remove_if_unborn(log: Path) -> None:

@@ -51,9 +51,9 @@ def policy_set(
     when_head_does_not_fit: str | None,
     demand: str | None,
 ) -> None:
-    """Change the policy to NAME, such as drf, pf or slots:4; what is not given stays.
+    """Change the policy, or how it is applied.
 
-    `fairlead policy get` lists all names.
+    NAME is such as drf, pf or slots:4; `fairlead policy get` lists all. What is not given stays.
     """
     if not (name or placement or when_head_does_not_fit or demand):
         raise click.UsageError("expected a policy, --placement, --when-head-does-not-fit or --demand")
@@ -102,7 +102,10 @@ def weight() -> None:
 @master_option
 @json_option
 def weight_get(master: str, *, as_json: bool) -> None:
-    """List the weights of roles: of those that have one of their own, or frameworks."""
+    """List the weights of roles.
+
+    Of those that have one of their own, or frameworks.
+    """
     from fairlead_cli import pages, showing
 
     showing.show(master, pages.WEIGHTS, as_json=as_json, is_watched=False)
@@ -138,9 +141,9 @@ class _WeightCommand(click.Command):
 def weight_set(
     master: str, *, role: str, value: float, resource_weights: Sequence[tuple[str, float]]
 ) -> None:
-    """Give ROLE a weight: with twice the weight of another beside it, it is due twice the share.
+    """Give ROLE a weight.
 
-    Beside a role such as eng/ml are the roles below eng; ROLE need not have frameworks of its own, or any yet.
+    With twice the weight of another beside it, it is due twice the share. Beside a role such as eng/ml are the roles below eng; ROLE need not have frameworks of its own, or any yet.
     """
     from fairlead_cli.connection import connected
     from fairlead_proto.v1.operator_pb2 import SetWeightRequest

@@ -148,8 +148,9 @@ class Supervisor:
             history.restarts = 0
         wait_s = _next_wait_s(history)
         history.restart_at_s = now_s + wait_s
+        when = f"in {wait_s:g} s" if wait_s else "at once"
         print(
-            f"{process.name} died ({_how(process.exit_code)}), starting it again in {wait_s:g} s; log: {process.log}",
+            f"{process.name} died ({_how(process.exit_code)}), starting it again {when}; log: {process.log}",
             file=sys.stderr,
             flush=True,
         )

@@ -20,6 +20,7 @@ def test_properties_prints_the_table_and_the_counterexamples(invoke: Invoke) -> 
     assert lines[0].split() == ["PROPERTY", "asset", "drf"]
     assert lines[1].split() == ["sharing", "incentive", "✗", "=", "✓", "="]
     assert any(line.startswith("asset violates sharing incentive (001 theorem 1;") for line in lines)
+    assert "001 Ghodsi et al." in outcome.out, "papers are cited by number"
     assert outcome.err == ""
 
 

@@ -39,7 +39,7 @@ from fairlead_agent.core.sandboxes import keep_sandbox
 from fairlead_agent.core.state import Kill, LiveTask, Step
 from fairlead_agent.core.statuses import move, repeat, report_first, report_unmoved
 from fairlead_proto.ids import TaskKey
-from fairlead_proto.resources import format_bytes
+from fairlead_proto.resources import format_bytes, format_milli
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskSpec, TaskUsage
 
@@ -170,8 +170,12 @@ def resume_kill(step: Step, task: LiveTask) -> None:
 def end_runtime(step: Step, key: TaskKey) -> None:
     """The task has run for as long as it may."""
     task = step.state.live[key]
-    message = f"ran longer than its {task.spec.max_runtime_ms} ms"
+    message = _runtime_message(task.spec)
     begin_kill(step, task, reason=Reason.MAX_RUNTIME, grace_period_ms=0, message=message)
+
+
+def _runtime_message(spec: TaskSpec) -> str:
+    return f"ran longer than its {format_milli(spec.max_runtime_ms)} s"
 
 
 def connect_executor(step: Step, event: ExecutorConnected) -> None:
@@ -342,8 +346,7 @@ def _end_of(task: LiveTask, event: ProcessExited) -> _End:
         return _End(TaskState.LOST, Reason.EXECUTOR_FAILED, event.message)
     if task.kill is not None and not _ended_before(event, task.kill.requested_ms):
         if task.kill.reason is Reason.MAX_RUNTIME:
-            message = f"ran longer than its {task.spec.max_runtime_ms} ms"
-            return _End(TaskState.FAILED, Reason.MAX_RUNTIME, message)
+            return _End(TaskState.FAILED, Reason.MAX_RUNTIME, _runtime_message(task.spec))
         return _killed(task.kill.reason, event.message)
     if event.signal is not None:
         return _End(TaskState.FAILED, Reason.SIGNALED, event.message or f"ended by signal {event.signal}")

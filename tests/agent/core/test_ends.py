@@ -111,7 +111,7 @@ def test_longest_runtime_is_a_failure_whatever_the_exit_code() -> None:
 
     end = the_end(agent)
     assert (end.state, end.reason) == (TaskState.FAILED, Reason.MAX_RUNTIME)
-    assert end.message == "ran longer than its 10000 ms"
+    assert end.message == "ran longer than its 10 s"
 
 
 def test_repeated_end_is_forgotten_and_not_reported() -> None:

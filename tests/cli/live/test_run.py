@@ -127,7 +127,7 @@ def test_constraint_nobody_meets_is_refused(invoke: Invoke) -> None:
         (["--cpus", "x"], "cpus: expected a number such as 1.5, got 'x'"),
         (["--cpus", "nan"], "cpus: expected"),
         (["--cpus", "-1"], "cpus: expected"),
-        (["--mem", "1Q"], "mem: expected bytes such as 512MiB"),
+        (["--mem", "1Q"], "value for '--mem': expected bytes such as 512MiB"),
         (["--cpus", "0", "--mem", "0"], "expected at least one resource above zero"),
         (["--constraint", "=x"], "constraint: expected"),
         (["--max-runtime", "soon"], "max_runtime: expected"),
@@ -218,6 +218,7 @@ def test_detached_run_finishes_on_its_own(invoke: Invoke, tmp_path: Path) -> Non
     answer = json.loads(outcome.out)
     log = Path(answer["log"])
     eventually(lambda: "over: 1 task\n" in log.read_text())
+    assert " \n" not in log.read_text()
     assert [path.stat().st_mode & 0o777 for path in (log.parent, log)] == [0o700, 0o600]
     (task,) = listing(invoke, "tasks", "--framework", answer["framework_id"])
     assert task["state"] == "FINISHED"
