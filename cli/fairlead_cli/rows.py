@@ -17,6 +17,8 @@ share = payloads.share
 
 def task(info: operator_pb2.TaskInfo) -> Row:
     """A row of ``fairlead tasks``."""
+    is_told = info.HasField("resources")
+    asked = info.resources
     return {
         "id": info.task_id,
         "name": info.name,
@@ -25,10 +27,10 @@ def task(info: operator_pb2.TaskInfo) -> Row:
         "role": info.role,
         "agent_id": info.agent_id or None,
         "state": info.state,
-        "cpus": info.resources.cpus_milli / 1000,
-        "mem_bytes": info.resources.mem_bytes,
-        "disk_bytes": info.resources.disk_bytes,
-        "gpus": info.resources.gpus_milli / 1000,
+        "cpus": asked.cpus_milli / 1000 if is_told else None,
+        "mem_bytes": asked.mem_bytes if is_told else None,
+        "disk_bytes": asked.disk_bytes if is_told else None,
+        "gpus": asked.gpus_milli / 1000 if is_told else None,
         "submitted_ms": info.submitted_ms or None,
         "started_ms": info.started_ms or None,
         "finished_ms": info.finished_ms or None,
@@ -36,7 +38,7 @@ def task(info: operator_pb2.TaskInfo) -> Row:
         "signal": info.signal if info.HasField("signal") else None,
         "reason": info.reason,
         "message": info.message,
-        "command": list(info.command),
+        "command": list(info.command) if is_told else None,
         "labels": {name: info.labels[name] for name in sorted(info.labels)},
         "usage": usage(info.usage) if info.HasField("usage") else None,
     }

@@ -125,6 +125,10 @@ def _pairs(pairs: dict[str, Any]) -> str:
     return ",".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in pairs.items())  # fmt: skip
 
 
+def _if_told(shown: Callable[[float], str], amount: float | None) -> str | None:
+    return None if amount is None else shown(amount)
+
+
 def _held(amounts: dict[str, float]) -> str:
     shown = (
         f"{name}={approximate_bytes(amount) if name in ('mem', 'disk') else cores(amount)}"
@@ -140,9 +144,9 @@ TASKS: Final = (
     Column("FRAMEWORK", lambda row: row["framework"] or row["framework_id"]),
     Column("STATE", lambda row: row["state"]),
     Column("AGENT", lambda row: row["agent_id"]),
-    Column("CPUS", lambda row: cores(row["cpus"]), right=True),
-    Column("MEM", lambda row: approximate_bytes(row["mem_bytes"]), right=True),
-    Column("GPUS", lambda row: cores(row["gpus"]), right=True, is_shown=_any_gpus),
+    Column("CPUS", lambda row: _if_told(cores, row["cpus"]), right=True),
+    Column("MEM", lambda row: _if_told(approximate_bytes, row["mem_bytes"]), right=True),
+    Column("GPUS", lambda row: _if_told(cores, row["gpus"]), right=True, is_shown=_any_gpus),
     Column("TIME", _run_time, right=True),
     Column("EXIT", _ending, right=True),
     Column("REASON", _reason),

@@ -150,7 +150,7 @@ def task_info(master: Master, task: Task) -> pb.TaskInfo:
         role=task.role,
         agent_id=task.agent_id,
         state=task.state.value,
-        resources=write_resources(task.resources, master.kinds),
+        resources=write_resources(task.resources, master.kinds) if task.resources else None,
         submitted_ms=task.submitted_ms,
         started_ms=task.started_ms,
         finished_ms=task.finished_ms,

@@ -122,3 +122,14 @@ def test_wide_terminal_has_titles_of_one_line() -> None:
     console.print(drawn_table([a_framework()], FRAMEWORKS, width=200))
 
     assert "OFFERS SENT/ACCEPTED/DECLINED/EXPIRED" in console.export_text()
+
+
+def test_what_a_task_asked_for_is_absent_if_nobody_says() -> None:
+    row = rows.task(
+        a_task("t-1", state="FINISHED", resources=None, submitted_ms=0, started_ms=0, finished_ms=9_000)
+    )
+
+    assert [row[key] for key in ("cpus", "mem_bytes", "disk_bytes", "gpus", "command", "submitted_ms")] == [
+        None
+    ] * 6
+    assert plain_table([row], TASKS).splitlines()[1].split()[-6:] == ["agent-1", "-", "-", "-", "-", "-"]

@@ -78,8 +78,10 @@ class Task:
     command: tuple[str, ...]
     labels: Mapping[str, str]
     resources: Vector
+    """Empty if it ended before this master heard of it: nobody says what it asked for."""
     state: TaskState
     submitted_ms: int
+    """0 if nobody says."""
     offer_id: OfferId | None = None
     """The offer it was launched with; None if it was adopted from an agent's registration."""
     sequence: int = 0

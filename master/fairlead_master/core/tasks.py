@@ -136,7 +136,7 @@ def _kill_on(master: Master, agent: Agent, key: TaskKey, reason: Reason) -> None
 def _remember_unknown(
     master: Master, agent: Agent, framework: Framework, status: TaskStatus, now_ms: int
 ) -> Task:
-    """A task that ended while no master watched: it holds nothing, its framework still has to hear of it."""
+    """A task that ended while no master watched: its framework still has to hear of it, and nobody says what it was."""
     task = Task(
         framework_id=status.framework_id,
         task_id=status.task_id,
@@ -145,15 +145,26 @@ def _remember_unknown(
         name=status.task_id,
         command=(),
         labels={},
-        resources=master.kinds.zero,
+        resources=(),
         state=status.state,
-        submitted_ms=now_ms,
+        submitted_ms=0,
         sequence=status.sequence,
-        finished_ms=now_ms,
+        finished_ms=_ended_ms(agent, status, now_ms),
     )
+    if not agent.has_registered:
+        # Once: later it can only be one that the bounded history has forgotten, told again until it is acknowledged.
+        framework.tasks_finished += 1
+        master.tasks_ended += 1
     _copy_outcome(task, status)
     _to_history(master, status.key, task)
     return task
+
+
+def _ended_ms(agent: Agent, status: TaskStatus, now_ms: int) -> int:
+    """When a task ended, as its agent says, by this master's clock; now if the agent does not say."""
+    if not status.timestamp_ms:
+        return now_ms
+    return max(1, min(now_ms, status.timestamp_ms - agent.clock_skew_ms))
 
 
 def _copy_outcome(task: Task, status: TaskStatus) -> None:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from fairlead_master.allocation.weights import Weight
-from fairlead_master.core import actions
+from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState
+from fairlead_master.views import framework_info, task_info
 from fairlead_proto.codes import Rejection
 from fairlead_proto.ids import DEFAULT_ROLE, AgentId, FrameworkId, Role, TaskId
 from fairlead_proto.task_state import Reason, TaskState
@@ -279,3 +280,22 @@ def test_an_agent_that_comes_back_while_its_framework_is_ending_is_told_to_end_t
     assert back[-1] == actions.KillTask(
         session=3, framework_id=F, task_id=TaskId("t1"), grace_period_ms=0, reason=Reason.FRAMEWORK_REMOVED
     )
+
+
+def test_a_task_that_ended_while_no_master_watched_is_counted_and_nothing_is_made_up_of_it() -> None:
+    cluster = Cluster(remembered=remembered("a1-1"))
+    cluster.new_framework(framework_id=F)
+    ended = replace(a_status(F, state=S.FAILED, exit_code=3), timestamp_ms=cluster.now_ms - 7_000 + 50)
+    untold = a_status(F, "t2", S.FINISHED)
+
+    cluster.agent(agent_id=A, unacknowledged=[ended, untold], agent_time_ms=cluster.now_ms + 50)
+    cluster.step(events.StatusesReported(session=cluster.session, statuses=(ended,)))
+
+    master = cluster.master
+    assert (framework_info(master, master.frameworks[F]).finished, master.tasks_ended) == (2, 2)
+    shown = [task_info(master, task) for task in master.finished.values()]
+    assert [(info.task_id, info.state, info.finished_ms) for info in shown] == [
+        ("t1", "FAILED", cluster.now_ms - 7_000),
+        ("t2", "FINISHED", cluster.now_ms),
+    ]
+    assert not any(info.HasField("resources") or info.submitted_ms or info.started_ms for info in shown)
