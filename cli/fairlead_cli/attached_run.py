@@ -16,7 +16,7 @@ from fairlead_cli.errors import EXIT_INTERRUPTED
 from fairlead_cli.printing import print_json
 from fairlead_cli.rows import Row, usage
 from fairlead_cli.run_request import RunRequest
-from fairlead_cli.running import Run, explain, open_run
+from fairlead_cli.running import Run, explain, open_run, outcome_text
 from fairlead_cli.sandbox import AsyncConnection, async_connected
 from fairlead_cli.tables import printable
 from fairlead_proto.task_state import Reason, TaskState
@@ -122,19 +122,17 @@ async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnectio
         if result.attempts and (result.usage is None or result.usage.sandbox_bytes):
             follower.follow(result.task_id, result.task.name)
 
-    told_count = 0
+    def retried(result: TaskResult) -> None:
+        if len(run.tasks) == 1:
+            later(follower.note(f"fairlead: {outcome_text(result)}; the task is run again"))
 
     def progressed() -> None:
-        nonlocal told_count
-        if run.progress.retried > told_count and len(run.tasks) == 1:
-            told_count = run.progress.retried
-            later(follower.note("fairlead: the task was lost or failed, and is run again"))
         if len(run.tasks) > 1:
             later(follower.show(progress_text(run.progress, is_bar=is_bar)))
 
     if is_bar:
         later(follower.show("waiting"))
-    finishing = asyncio.create_task(run.finish(launched, ended, progressed))
+    finishing = asyncio.create_task(run.finish(launched, ended, retried, progressed))
     first: set[asyncio.Future[Any]] = {finishing, follower.broken}
     await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
     if not finishing.done():
@@ -217,13 +215,13 @@ def final_text(results: Sequence[TaskResult], count: int) -> str:
         were = "task was" if left == 1 else "tasks were"
         return f"{left} {were} not over in time; the master goes on killing what still runs"
     if count == 1:
-        return _outcome(results[0])
+        return outcome_text(results[0])
     killed = [result for result in results if result.state is TaskState.KILLED]
     failed = [result for result in results if not result.ok and result.state is not TaskState.KILLED]
     text = f"{count - len(failed) - len(killed)} of {count} tasks finished"
     text += f", {len(killed)} killed" if killed else ""
     first = next(iter([*failed, *killed]), None)
-    return f"{text}; first: {first.task.name} {_outcome(first)}" if first is not None else text
+    return f"{text}; first: {first.task.name} {outcome_text(first)}" if first is not None else text
 
 
 def finished_remark(results: Iterable[TaskResult]) -> str:
@@ -241,17 +239,6 @@ def _needs_words(run: Run) -> bool:
     """Whether a single task ended in a way that its exit code does not tell."""
     ends = [result.reason for result in run.results.values() if not result.ok]
     return len(run.tasks) == 1 and any(reason not in (Reason.EXITED, Reason.NONE) for reason in ends)
-
-
-def _outcome(result: TaskResult) -> str:
-    where = f" on agent {result.agent_id}" if result.agent_id else ""
-    took_ms = result.finished_ms - result.started_ms
-    took = f" after {took_ms / 1000:.1f} s" if result.started_ms and took_ms >= 0 else ""
-    if result.state is TaskState.FINISHED:
-        return f"finished{where}{took}"
-    why = result.message or (f"exit code {result.exit_code}" if result.exit_code is not None else "")
-    reason = result.reason.value.lower().replace("_", " ")
-    return f"{result.state.value.lower()}{where}{took}: {why or reason}"
 
 
 def result_row(ended: TaskResult, framework: Framework) -> Row:

@@ -24,7 +24,7 @@ import click
 from fairlead_cli.errors import EXIT_REFUSED, EXIT_UNREACHABLE, Failed, Invalid
 from fairlead_cli.printing import print_json
 from fairlead_cli.run_request import RunRequest
-from fairlead_cli.running import Run, explain, open_run
+from fairlead_cli.running import Run, explain, open_run, outcome_text
 from fairlead_cli.sandbox import AsyncConnection, async_connected
 from fairlead_cli.state_directory import state_directory
 from fairlead_sdk.task import Task, TaskResult
@@ -187,7 +187,7 @@ async def run_child(request: RunRequest, parent: Parent, log: Path) -> None:
 
 
 async def _finish(run: Run, connection: AsyncConnection, on_accepted: Callable[[], None]) -> None:
-    finishing = asyncio.create_task(run.finish(_log_launch, _log_result, lambda: None))
+    finishing = asyncio.create_task(run.finish(_log_launch, _log_result, _log_retry, lambda: None))
     try:
         await _await_acceptance(run, connection, finishing)
         on_accepted()
@@ -226,6 +226,10 @@ def _log_launch(task: Task, attempt_id: str) -> None:
 
 def _log_result(result: TaskResult) -> None:
     _log.info("%s", f"{result.state.value.lower()}: {result.task_id} {result.message}".rstrip())
+
+
+def _log_retry(result: TaskResult) -> None:
+    _log.warning("%s: %s, run again: %s", result.reason.value, result.task_id, outcome_text(result))
 
 
 def _remove_if_unborn(log: Path) -> None:

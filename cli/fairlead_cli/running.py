@@ -1,6 +1,7 @@
 """Runs a request's tasks through the SDK and says what happens to them, and to their master; attached and detached runs build on it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -8,6 +9,7 @@ from typing import Final
 from fairlead_cli.errors import EXIT_UNREACHABLE, Failed, Refused, Unreachable
 from fairlead_cli.run_request import RunRequest
 from fairlead_cli.sandbox import AsyncConnection
+from fairlead_proto.task_state import TaskState
 from fairlead_proto.v1.operator_pb2 import ExplainRequest, Explanation, GetClusterRequest, WaitReason
 from fairlead_sdk import errors as sdk_errors
 from fairlead_sdk.clock import Clock, LoopClock, sleep
@@ -111,14 +113,24 @@ class Run:
         self.tasks = tuple(tasks)
         self.results: dict[str, TaskResult] = {}
         self.progress = Progress(waiting=len(tasks), running=0, finished=0, failed=0, retried=0)
-        self._attempts: dict[str, int] = {}
+        self._retries = Counter[str]()
         self._waiting = {task.task_id: task for task in tasks}
         self._killed = asyncio.Event()
 
     async def finish(
-        self, on_launched: Launched, on_result: Callable[[TaskResult], None], on_progress: Callable[[], None]
+        self,
+        on_launched: Launched,
+        on_result: Callable[[TaskResult], None],
+        on_retry: Callable[[TaskResult], None],
+        on_progress: Callable[[], None],
     ) -> None:
         """Return when every task is over; after ``kill`` in bounded time.
+
+        Args:
+            on_launched: as its type says.
+            on_result: given what became of a task.
+            on_retry: given what became of an attempt whose task is run again for it.
+            on_progress: called after changes.
 
         Raises:
             Refused: no task fits on any agent, or the master will not have the demand.
@@ -130,8 +142,15 @@ class Run:
             self.progress = progress
             on_progress()
 
+        def retried(result: TaskResult) -> None:
+            task_id = result.task.task_id
+            self._retries[task_id] += 1
+            self._waiting[task_id] = result.task
+            on_retry(result)
+
         async def collect() -> None:
-            async for result in self.framework.as_completed(self.tasks, on_progress=progressed):
+            arriving = self.framework.as_completed(self.tasks, on_progress=progressed, on_retry=retried)
+            async for result in arriving:
                 self.results[result.task.task_id] = result
                 on_result(result)
 
@@ -157,8 +176,6 @@ class Run:
         self.framework.request_kill([task.task_id for task in self.tasks if task.task_id not in self.results])
 
     def _note_launches(self, progress: Progress, on_launched: Launched) -> None:
-        if progress.retried != self.progress.retried:
-            self._note_returns()
         # How many left the queue is known, and they leave it about in order: the search ends early.
         left = len(self._waiting) - progress.waiting
         for task_id, task in list(self._waiting.items()):
@@ -170,17 +187,21 @@ class Run:
             del self._waiting[task_id]
             left -= 1
             if where is not None:
-                attempt = self._attempts.get(task_id, 0) + 1
-                self._attempts[task_id] = attempt
+                retries = self._retries[task_id]
                 # As the SDK names attempts: the first has the task's id.
-                on_launched(task, task_id if attempt == 1 else f"{task_id}.{attempt}")
+                on_launched(task, f"{task_id}.{retries + 1}" if retries else task_id)
 
-    def _note_returns(self) -> None:
-        """Put tasks that wait once more back among those that wait."""
-        for task in self.tasks:
-            where = self.framework.state_of(task.task_id)
-            if where is not None and where[0] is Phase.WAITING:
-                self._waiting[task.task_id] = task
+
+def outcome_text(result: TaskResult) -> str:
+    """How an attempt ended, and where: ``failed on agent a1-1 after 0.2 s: exit code 3``."""
+    where = f" on agent {result.agent_id}" if result.agent_id else ""
+    took_ms = result.finished_ms - result.started_ms
+    took = f" after {took_ms / 1000:.1f} s" if result.started_ms and took_ms >= 0 else ""
+    if result.state is TaskState.FINISHED:
+        return f"finished{where}{took}"
+    why = result.message or (f"exit code {result.exit_code}" if result.exit_code is not None else "")
+    reason = result.reason.value.lower().replace("_", " ")
+    return f"{result.state.value.lower()}{where}{took}: {why or reason}"
 
 
 def _raise_if_none_fits(results: Sequence[TaskResult]) -> None:

@@ -19,7 +19,7 @@ from fairlead_sdk.client import MasterClient
 from fairlead_sdk.clock import Timer, wait_until
 from fairlead_sdk.errors import Closed, FairleadError, Refused
 from fairlead_sdk.events import Connected, Disconnected, Event, SessionOver, Welcome
-from fairlead_sdk.handles import Listener, OnProgress, RunGroup, TaskHandle
+from fairlead_sdk.handles import Listener, OnProgress, OnRetry, RunGroup, TaskHandle
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.transport import Transport
 from fairlead_sdk.work_session import WorkSession
@@ -187,7 +187,13 @@ class Framework:
         self._settle([])
         return handle
 
-    async def run(self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None) -> list[TaskResult]:
+    async def run(
+        self,
+        tasks: Iterable[Task],
+        *,
+        on_progress: OnProgress | None = None,
+        on_retry: OnRetry | None = None,
+    ) -> list[TaskResult]:
         """Run all tasks and return their results, in the tasks' order.
 
         A task that fails is a result, not an error, and so is one that is larger than every agent: its state is ERROR,
@@ -202,12 +208,13 @@ class Framework:
         Args:
             tasks: what to run; they may differ in their demands.
             on_progress: called with a ``Progress`` after changes, at most once for each message of the master.
+            on_retry: called with the ``TaskResult`` of each attempt after which its task is run again.
 
         Raises:
             Refused: the master will not have the demand.
             FairleadError: the session ended for good; the kind says why.
         """
-        group = self._start_group(tasks, on_progress)
+        group = self._start_group(tasks, on_progress, on_retry)
         try:
             await asyncio.shield(group.over)
             if group.error is not None:
@@ -220,14 +227,18 @@ class Framework:
         return [result for result in group.results if result is not None]
 
     async def as_completed(
-        self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None
+        self,
+        tasks: Iterable[Task],
+        *,
+        on_progress: OnProgress | None = None,
+        on_retry: OnRetry | None = None,
     ) -> AsyncIterator[TaskResult]:
-        """Run all tasks and give each result as it comes; leaving the loop early kills the rest.
+        """Run all tasks and give each result as it comes; leaving the loop early kills the rest. Arguments as ``run``.
 
         Raises:
             Refused, FairleadError: as ``run``.
         """
-        group = self._start_group(tasks, on_progress)
+        group = self._start_group(tasks, on_progress, on_retry)
         try:
             for _ in range(len(group.results)):
                 next_result = asyncio.ensure_future(group.finished.get())
@@ -341,11 +352,13 @@ class Framework:
         self._workload.submit(job_id, task, unix_ms=self._session.transport.clock.unix_ms())
         self._listeners[job_id] = listener
 
-    def _start_group(self, tasks: Iterable[Task], on_progress: OnProgress | None) -> RunGroup:
+    def _start_group(
+        self, tasks: Iterable[Task], on_progress: OnProgress | None, on_retry: OnRetry | None
+    ) -> RunGroup:
         tasks = list(tasks)
         if strange := [task for task in tasks if type(task) is not Task]:
             raise ValueError(f"tasks: expected each to be a Task, got {strange[0]!r}")
-        group = RunGroup(len(tasks), on_progress)
+        group = RunGroup(len(tasks), on_progress, on_retry)
         ids = [self._new_id(task) for task in tasks]
         taken = {task_id for task_id in ids if task_id in self._workload}
         if taken or len(set(ids)) < len(ids):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk.errors import FairleadError
@@ -10,7 +10,12 @@ from fairlead_sdk.task import Progress, Task, TaskResult
 from fairlead_sdk.workload import Phase
 from fairlead_sdk.workload_actions import JobMoved
 
+News = TypeVar("News")
+
 OnProgress = Callable[[Progress], object]
+
+OnRetry = Callable[[TaskResult], object]
+"""Is given the result of an attempt whose task is run again for it."""
 
 
 class Listener(Protocol):
@@ -87,7 +92,9 @@ class TaskHandle:
 class RunGroup:
     """The tasks of one run: their results in order, how far they are, and who wants to know."""
 
-    def __init__(self, size: int, on_progress: OnProgress | None = None) -> None:
+    def __init__(
+        self, size: int, on_progress: OnProgress | None = None, on_retry: OnRetry | None = None
+    ) -> None:
         self.results: list[TaskResult | None] = [None] * size
         self.finished: asyncio.Queue[TaskResult] = asyncio.Queue()
         """Results as they come, for whoever takes them one by one."""
@@ -99,6 +106,7 @@ class RunGroup:
         """Done when every task is over, whatever happened."""
         self._index: dict[str, int] = {}
         self._on_progress = on_progress
+        self._on_retry = on_retry
         self._progress_due = False
         self._is_running: dict[str, None] = {}
         self._ok = self._failed = self._killed = self._retried = 0
@@ -127,8 +135,11 @@ class RunGroup:
             self._is_running[move.job_id] = None
         else:
             self._is_running.pop(move.job_id, None)
-        self._retried += move.is_retry
         self._progress_due = True
+        if move.given_up is not None:
+            self._retried += 1
+            if self._on_retry is not None:
+                self._guarded(self._on_retry, move.given_up)
 
     def ended(self, job_id: str, outcome: TaskResult | FairleadError) -> None:
         """Keep the result, or give the run up; see ``Listener``."""
@@ -152,8 +163,12 @@ class RunGroup:
         if not self._progress_due or self._on_progress is None:
             return
         self._progress_due = False
+        self._guarded(self._on_progress, self.progress)
+
+    def _guarded(self, tell: Callable[[News], object], news: News) -> None:
+        """Tell the application; its error ends the run, and not the session of others."""
         try:
-            self._on_progress(self.progress)
+            tell(news)
         except Exception as error:
             self._give_up(error)
 

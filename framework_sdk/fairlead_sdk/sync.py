@@ -22,7 +22,7 @@ from fairlead_proto.task_state import TaskState
 from fairlead_sdk import framework as asynchronous
 from fairlead_sdk.amounts import parse_duration
 from fairlead_sdk.errors import Closed
-from fairlead_sdk.handles import OnProgress
+from fairlead_sdk.handles import OnProgress, OnRetry
 from fairlead_sdk.handles import TaskHandle as AsyncTaskHandle
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.workload import Phase
@@ -141,15 +141,25 @@ class Framework:
         """Have one task run, and return a handle; raises as ``fairlead_sdk.Framework.submit``."""
         return TaskHandle(self, self.call(_returning(lambda: self._framework.submit(task))))
 
-    def run(self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None) -> list[TaskResult]:
+    def run(
+        self,
+        tasks: Iterable[Task],
+        *,
+        on_progress: OnProgress | None = None,
+        on_retry: OnRetry | None = None,
+    ) -> list[TaskResult]:
         """Run all tasks and return their results, in order; raises as ``fairlead_sdk.Framework.run``."""
-        return self.call(self._framework.run(tasks, on_progress=on_progress))
+        return self.call(self._framework.run(tasks, on_progress=on_progress, on_retry=on_retry))
 
     def as_completed(
-        self, tasks: Iterable[Task], *, on_progress: OnProgress | None = None
+        self,
+        tasks: Iterable[Task],
+        *,
+        on_progress: OnProgress | None = None,
+        on_retry: OnRetry | None = None,
     ) -> Iterator[TaskResult]:
         """Run all tasks and give each result as it comes; leaving the loop early kills the rest."""
-        return self._iterate(self._framework.as_completed(tasks, on_progress=on_progress))
+        return self._iterate(self._framework.as_completed(tasks, on_progress=on_progress, on_retry=on_retry))
 
     def kill(self, handles: Iterable[TaskHandle]) -> None:
         """End these tasks and wait until they are over."""

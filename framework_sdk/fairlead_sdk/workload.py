@@ -429,7 +429,7 @@ class Workload:
             job.retries_left -= 1
         else:
             job.failures_left -= 1
-        was_running = job.phase is Phase.LIVE
+        given_up = self._result_of(job, status)
         del self._by_attempt[job.attempt_id]
         job.attempt += 1
         job.attempt_id = attempt_name(job.job_id, job.attempt)
@@ -437,7 +437,7 @@ class Workload:
         job.state = TaskState.STAGING
         self._by_attempt[job.attempt_id] = job
         self._wait(job, again=True)
-        return [JobMoved(job.job_id, is_running=False, is_retry=True)] if was_running else []
+        return [JobMoved(job.job_id, is_running=False, given_up=given_up)]
 
     def _give_up(self, attempt_id: str) -> None:
         self._given_up[attempt_id] = None
@@ -451,7 +451,10 @@ class Workload:
         return self._end_with(job, view)
 
     def _end_with(self, job: _Job, status: _Ending) -> JobEnded:
-        result = TaskResult(
+        return self._end(job, self._result_of(job, status))
+
+    def _result_of(self, job: _Job, status: _Ending) -> TaskResult:
+        return TaskResult(
             task=job.task,
             task_id=job.attempt_id,
             state=status.state,
@@ -467,7 +470,6 @@ class Workload:
             finished_ms=status.timestamp_ms,
             refusal=status.refusal,
         )
-        return self._end(job, result)
 
     def _end(self, job: _Job, outcome: TaskResult | FairleadError) -> JobEnded:
         self._forget_unreachable(job)

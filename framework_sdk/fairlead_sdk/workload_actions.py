@@ -36,7 +36,8 @@ class JobMoved:
 
     job_id: str
     is_running: bool
-    is_retry: bool = False
+    given_up: TaskResult | None = None
+    """How the attempt before ended, if the job is run again for that."""
     found: Launch | None = None
     """The attempt, if an earlier session began it."""
 

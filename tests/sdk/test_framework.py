@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fairlead_proto.codes import Rejection
-from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, Reason, TaskState
+from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, Reason, TaskResult, TaskState
 from fairlead_sim.testing import Outcome, VirtualMaster
 from tests.sdk.builders import a_master, a_task, begin
 
@@ -63,12 +63,18 @@ async def test_a_task_lost_again_and_again_is_given_up() -> None:
 async def test_a_task_that_fails_is_not_tried_again_unless_asked() -> None:
     master = a_master()
     master.script("bad", Outcome(exit_code=1))
+    again: list[TaskResult] = []
 
     async with Framework("f", master=master) as framework:
-        results = await master.finish(framework.run([a_task("bad"), a_task("bad", retry_failed=1)]))
+        tasks = [a_task("bad"), a_task("bad", retry_failed=1)]
+        results = await master.finish(framework.run(tasks, on_retry=again.append))
 
     assert [result.attempts for result in results] == [1, 2]
     assert [result.state for result in results] == [TaskState.FAILED] * 2
+    second = results[1].task_id
+    assert [(end.task_id, end.exit_code, end.attempts) for end in again] == [
+        (second.removesuffix(".2"), 1, 1)
+    ]
 
 
 @pytest.mark.parametrize("rejection", [Rejection.EXPIRED, Rejection.AGENT_GONE])

@@ -110,7 +110,11 @@ def test_a_known_end_of_a_later_attempt_is_the_result_when_the_search_for_others
 @pytest.mark.parametrize("state", [TaskState.RUNNING, TaskState.FAILED])
 def test_an_attempt_of_an_earlier_session_that_turns_up_is_not_launched_again(state: TaskState) -> None:
     workload = a_search_in_vain()
-    assert workload.expire(1000) == [EndTasks(("t1",))], "and the second attempt waits"
+    end, again = workload.expire(1000)
+    assert end == EndTasks(("t1",)), "and the second attempt waits"
+    assert isinstance(again, JobMoved)
+    assert again.given_up is not None
+    assert (again.is_running, again.given_up.state) == (False, TaskState.UNREACHABLE)
 
     moved, *ended = workload.step(report("t1.2", state, sequence=2), 2000)
 

@@ -1,6 +1,7 @@
 """`fairlead run`, attached and detached, on a real local cluster."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -39,7 +40,10 @@ def test_task_that_is_run_again_is_told(invoke: Invoke) -> None:
     outcome = invoke("run", "--retries", "1", "--", "sh", "-c", "exit 7")
 
     assert outcome.code == 7
-    assert outcome.err.count("fairlead: the task was lost or failed, and is run again\n") == 1
+    (told,) = [line for line in outcome.err.splitlines() if line.startswith("fairlead: ")]
+    assert re.fullmatch(
+        r"fairlead: failed on agent \S+ after \d+\.\d s: exit code 7; the task is run again", told
+    )
 
 
 def test_run_whose_output_the_shell_has_closed_exits_with_the_tasks_code() -> None:
@@ -223,6 +227,24 @@ def test_detached_run_finishes_on_its_own(invoke: Invoke, tmp_path: Path) -> Non
     (task,) = listing(invoke, "tasks", "--framework", answer["framework_id"])
     assert task["state"] == "FINISHED"
     assert invoke("logs", task["id"]).out == "from afar\n"
+
+
+def test_log_of_a_detached_run_tells_what_was_run_again_and_why(invoke: Invoke) -> None:
+    answer = json.loads(invoke("run", "--detach", "--json", "--retries", "1", "--", "sh", "-c", "exit 7").out)
+
+    log = Path(answer["log"])
+    eventually(lambda: "over: 1 task\n" in log.read_text())
+    _, *told = [line.partition("__main__ ")[2] for line in log.read_text().splitlines()]
+    task_id = f"{answer['framework_id']}-1"
+    expected = (
+        rf"launched: \S+ as {task_id}",
+        rf"EXITED: {task_id}, run again: failed on agent \S+ after \d+\.\d s: exit code 7",
+        rf"launched: \S+ as {task_id}\.2",
+        rf"failed: {task_id}\.2 exit code 7",
+        "over: 1 task",
+    )
+    assert len(told) == len(expected)
+    assert all(re.fullmatch(pattern, line) for pattern, line in zip(expected, told, strict=True)), told
 
 
 def test_detached_run_gives_up_on_a_master_that_stays_away(invoke: Invoke) -> None:
