@@ -10,7 +10,13 @@ from fairlead_cli.errors import EXIT_UNREACHABLE, Failed, Refused, Unreachable
 from fairlead_cli.run_request import RunRequest
 from fairlead_cli.sandbox import AsyncConnection
 from fairlead_proto.task_state import TaskState
-from fairlead_proto.v1.operator_pb2 import ExplainRequest, Explanation, GetClusterRequest, WaitReason
+from fairlead_proto.v1.operator_pb2 import (
+    ExplainRequest,
+    Explanation,
+    GetClusterRequest,
+    ListRequest,
+    WaitReason,
+)
 from fairlead_sdk import errors as sdk_errors
 from fairlead_sdk.clock import Clock, LoopClock, sleep
 from fairlead_sdk.errors import MasterUnreachable
@@ -272,9 +278,27 @@ async def open_run(request: RunRequest, connection: AsyncConnection, say: Say) -
     except sdk_errors.Refused as error:
         raise Refused(error.detail or str(error)) from error
     try:
+        if request.weight is not None:
+            await _say_if_weight_is_ignored(framework.role, request.weight, connection, say)
         yield Run(framework, request.make_tasks(framework.framework_id))
     finally:
         await framework.close()
+
+
+async def _say_if_weight_is_ignored(role: str, weight: float, connection: AsyncConnection, say: Say) -> None:
+    """A framework's weight counts for a role that has none; what an operator or another framework has set stands."""
+    request = ListRequest()
+    while True:
+        answer = await connection.call(connection.operator.ListRoles, request)
+        for info in answer.roles:
+            if info.role == role and info.weight != weight:
+                say(
+                    f"role {role} has weight {info.weight:g} already, and --weight {weight:g} does not count; "
+                    f"`fairlead weight set {role} {weight:g}` changes it"
+                )
+        if not answer.next_page_token:
+            return
+        request = ListRequest(page_token=answer.next_page_token)
 
 
 async def explain(connection: AsyncConnection, id: str) -> Explanation | None:

@@ -71,6 +71,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         rows = views.select_tasks(master, frozenset(request.states), request.framework_id)
         await self._check_page(request.page_size, context)
         taken, token = views.page(rows, views.task_row_key, request.page_size, request.page_token)
+        if not taken and not views.is_known_framework(master, request.framework_id):
+            detail = f"framework_id: expected a framework this master knows, got {request.framework_id!r}"
+            await context.abort(grpc.StatusCode.NOT_FOUND, detail)
         infos = [views.task_row_info(master, row) for row in taken]
         return pb.ListTasksResponse(tasks=infos, next_page_token=token, version=master.version)
 

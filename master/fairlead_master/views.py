@@ -134,6 +134,13 @@ def _pending(master: Master, framework: Framework, task_id: TaskId, unit: Vector
     )
 
 
+def is_known_framework(master: Master, framework_id: str) -> bool:
+    """Whether this master has a framework of this id, or remembers one; the empty id is of all."""
+    return (
+        not framework_id or framework_id in master.frameworks or framework_id in master.completed_frameworks
+    )
+
+
 def framework_name(master: Master, framework_id: FrameworkId) -> str:
     """Its name, if it is still remembered."""
     framework = master.frameworks.get(framework_id) or master.completed_frameworks.get(framework_id)

@@ -289,6 +289,19 @@ async def test_listings_are_paged_in_order_and_complete(dial: Dial, operator: An
         await operator.ListAgents(operator_pb2.ListRequest(page_size=-1))
 
 
+async def test_tasks_of_a_framework_nobody_knows_are_no_empty_listing(dial: Dial, operator: Any) -> None:
+    welcome = await dial(RawFramework).hello()
+
+    known = await operator.ListTasks(operator_pb2.ListTasksRequest(framework_id=welcome.framework_id))
+
+    assert not known.tasks
+    with pytest.raises(
+        grpc.aio.AioRpcError, match="expected a framework this master knows, got 'nope'"
+    ) as told:
+        await operator.ListTasks(operator_pb2.ListTasksRequest(framework_id="nope"))
+    assert told.value.code() is grpc.StatusCode.NOT_FOUND
+
+
 async def test_demand_classes_are_listed_with_what_waits_and_what_is_offered(
     dial: Dial, operator: Any
 ) -> None:

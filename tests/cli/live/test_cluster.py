@@ -74,6 +74,16 @@ def test_waiting_run_says_why(invoke: Invoke, started: Start) -> None:
 # --- operating ---------------------------------------------------------------------------------------------------
 
 
+def test_a_weight_that_does_not_count_is_told(invoke: Invoke) -> None:
+    run = ("run", "--role", "weighed", "--mem", "64MiB", "--quiet", "--weight")
+    assert (invoke(*run, "2", "--", "true").err, invoke(*run, "2", "--", "true").err) == ("", "")
+
+    assert invoke(*run, "5", "--", "true").err == (
+        "fairlead: role weighed has weight 2 already, and --weight 5 does not count; "
+        "`fairlead weight set weighed 5` changes it\n"
+    )
+
+
 def test_shares_and_weights_show_who_holds_what(invoke: Invoke) -> None:
     assert invoke("weight", "set", "eng/ml", "2", "--resource", "mem=3").code == 0
     framework_id = holder(invoke, "--role", "eng/ml", "--cpus", "3")
