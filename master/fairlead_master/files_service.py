@@ -1,21 +1,24 @@
 """FilesService: sandboxes, read through the agent that has them."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import grpc
 
 from fairlead_master.agent_files import AgentAwayError
-from fairlead_master.agent_service import AgentService
 from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Task
 from fairlead_master.runner import Runner
 from fairlead_proto import fields, limits
-from fairlead_proto.ids import FrameworkId, TaskId
+from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.v1 import agent_pb2, files_pb2_grpc
 from fairlead_proto.v1 import files_pb2 as pb
 
 Context = Any
 """grpc.aio.ServicerContext; the stubs make it generic, the class is not at run time."""
+
+AskAgent = Callable[[AgentId, agent_pb2.FileRequest, float], Awaitable[agent_pb2.FileChunk]]
+"""Asks an agent about a sandbox, for so many seconds; raises ``AgentAwayError``."""
 
 READ_LENGTH_DEFAULT: Final = 64 * 1024
 READ_LENGTH_MAX: Final = 1024 * 1024
@@ -34,9 +37,9 @@ _STATUS: Final = {
 class FilesService(files_pb2_grpc.FilesServiceServicer):
     """Finds the task's agent and asks it."""
 
-    def __init__(self, runner: Runner, agents: AgentService) -> None:
+    def __init__(self, runner: Runner, ask_agent: AskAgent) -> None:
         self._runner = runner
-        self._agents = agents
+        self._ask_agent = ask_agent
 
     async def Read(self, request: pb.ReadRequest, context: Context) -> pb.ReadResponse:
         if not 0 <= request.length <= READ_LENGTH_MAX:
@@ -80,9 +83,7 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
         self, task: Task, question: agent_pb2.FileRequest, context: Context
     ) -> agent_pb2.FileChunk:
         try:
-            chunk = await self._agents.ask_file(
-                task.agent_id, question, question.wait_ms / 1000 + ANSWER_SECONDS
-            )
+            chunk = await self._ask_agent(task.agent_id, question, question.wait_ms / 1000 + ANSWER_SECONDS)
         except AgentAwayError as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
             raise
