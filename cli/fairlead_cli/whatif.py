@@ -174,6 +174,11 @@ def _print(found: "Answer") -> None:
         print(f"{_heading(case)}\n")
         print_table([_row(role) for role in case.roles], columns)
         print(f"all: mean wait {_time(case.wait_mean_ms)}, done in {_time(case.finish_ms)}")
+        if case.tasks_drained:
+            print(
+                f"on hosts that take no work: {_tasks(case.tasks_drained)}; a SHARE has what they hold, over the other hosts' resources, "
+                "and may be above 100%"
+            )
         for never in case.never:
             run = "task never runs" if never.tasks == 1 else "tasks never run"
             print(f"{never.framework_id}/{never.class_id}: {never.tasks} {run}: {never.why}")
@@ -184,6 +189,10 @@ def _print(found: "Answer") -> None:
     print(f"Assumed: {found.assumption}.")
     for remark in found.remarks:
         print(f"Note: {remark}.")
+
+
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
 
 
 def _heading(case: "CaseOutcome") -> str:

@@ -73,6 +73,17 @@ def test_what_is_not_started_by_the_horizon_is_counted(invoke: Invoke) -> None:
     assert "all: mean wait 0.0s, done in -" in outcome.out
 
 
+def test_tasks_on_a_drained_host_are_said_to_count_in_shares(invoke: Invoke) -> None:
+    outcome = invoke(*ASK, "--add", "1:cpus=1,mem=8GiB", "--drain", "host-1")
+
+    after = outcome.out.partition("1 host more, host-1 drained")[2]
+    assert "300.0% cpus" in after
+    assert (
+        "on hosts that take no work: 2 tasks; a SHARE has what they hold, over the other hosts' resources, and may be above 100%"
+        in after
+    )
+
+
 def test_what_can_never_run_is_named(invoke: Invoke, master: CannedMaster) -> None:
     large = types_pb2.Resources(cpus_milli=5000)
     master.classes.append(

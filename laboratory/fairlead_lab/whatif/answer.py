@@ -55,6 +55,9 @@ class CaseOutcome:
     utilization: Mapping[str, float]
     """By resource there is any of: what tasks hold after one round of decisions, as a fraction of the hosts that take
     work; above 1 is possible."""
+    tasks_drained: int
+    """Tasks that run on hosts that take no work. They count in shares, as they do on the cluster, and those hosts' resources
+    do not, so that a share may be above 1."""
     roles: Sequence[RoleOutcome]
     """By name; each before those below it."""
     never: Sequence[NeverRuns]

@@ -64,6 +64,7 @@ class _Simulation:
         self._case = case
         self._question = question
         self._run_times = run_times
+        self._drained = {host.agent_id for host in case.hosts if not host.takes_work}
 
     def outcome(self, on_ended: Callable[[int], None]) -> CaseOutcome:
         """Simulate it, and tell how many tasks are over as time goes by."""
@@ -98,6 +99,7 @@ class _Simulation:
             policy=self._case.settings.policy,
             hosts=sum(host.takes_work for host in self._case.hosts),
             utilization=utilization,
+            tasks_drained=sum(task.agent_id in self._drained for task in self._snapshot.running),
             roles=roles,
             never=[
                 NeverRuns(framework_id=bundle.user, class_id=bundle.job_id, tasks=bundle.tasks, why=why)
@@ -119,7 +121,7 @@ class _Simulation:
                 role_of=lambda job: self._snapshot.frameworks[job.user].role,
                 framework_of=lambda job: job.user,
             ),
-            drained={host.agent_id for host in hosts if not host.takes_work},
+            drained=self._drained,
             kinds=self._snapshot.kinds,
         )
         for role, weight in self._snapshot.weights.items():

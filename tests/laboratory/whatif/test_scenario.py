@@ -177,6 +177,7 @@ def test_a_drained_host_runs_what_it_has_to_the_end() -> None:
 
     assert (tasks_now(before), before.finish_ms) == ({"A": 8}, 1000)
     assert (tasks_now(after), after.finish_ms, after.hosts) == ({"A": 6}, 2000, 1)
+    assert (before.tasks_drained, after.tasks_drained) == (0, 2)
     assert {role.anew.tasks for role in after.roles} == {4}
     assert after.roles[0].now.dominant_share == pytest.approx(6 * 4 / 18), "of the capacity that is left"
     assert after.utilization["mem"] == pytest.approx(4 * 4 / 18), "on the host that is left"
