@@ -6,6 +6,8 @@ from hypothesis import HealthCheck, settings
 
 # Before the first import of grpc: its fork handlers take a lock that a fork elsewhere could wait on for ever.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# Nor what its C core says of connections that a test ends: it would stand between the dots of a run.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 # No deadline, since timing is never a claim of ours; a slow machine is no reason to fail a property either.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
