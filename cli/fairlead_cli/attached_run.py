@@ -127,7 +127,8 @@ async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnectio
             later(follower.note(f"fairlead: {outcome_text(result)}; the task is run again"))
 
     def progressed() -> None:
-        if len(run.tasks) > 1:
+        # If none can be run, the refusal that follows says all there is to say.
+        if len(run.tasks) > 1 and run.progress.refused < run.progress.total:
             later(follower.show(progress_text(run.progress, is_bar=is_bar)))
 
     if is_bar:

@@ -129,9 +129,10 @@ def make_display(*, has_prefix: bool, is_quiet: bool, is_json: bool) -> Display:
 def progress_text(progress: Progress, *, is_bar: bool) -> str:
     """How far a run of several tasks is, as a bar for terminals or in words only."""
     counts = f"{progress.done}/{progress.total} done, {progress.running} running, {progress.waiting} waiting"
-    failed = progress.failed - progress.killed
+    failed = progress.failed - progress.killed - progress.refused
     counts += f", {failed} failed" if failed else ""
     counts += f", {progress.killed} killed" if progress.killed else ""
+    counts += f", {progress.refused} refused" if progress.refused else ""
     counts += f", {progress.retried} run again" if progress.retried else ""
     if not is_bar:
         return counts

@@ -109,7 +109,7 @@ class RunGroup:
         self._on_retry = on_retry
         self._progress_due = False
         self._is_running: dict[str, None] = {}
-        self._ok = self._failed = self._killed = self._retried = 0
+        self._ok = self._failed = self._killed = self._refused = self._retried = 0
         self._added = 0
         self._is_filled = False
 
@@ -151,6 +151,7 @@ class RunGroup:
             self._ok += outcome.ok
             self._failed += not outcome.ok
             self._killed += outcome.state is TaskState.KILLED
+            self._refused += outcome.refusal is not None
             self.finished.put_nowait(outcome)
         else:
             self._failed += 1
@@ -183,6 +184,7 @@ class RunGroup:
             failed=self._failed,
             retried=self._retried,
             killed=self._killed,
+            refused=self._refused,
         )
 
     def _conclude(self) -> None:

@@ -199,6 +199,8 @@ class Progress:
     """Further attempts made, over the whole run."""
     killed: int = 0
     """Of those that failed, the ones that somebody ended: you, an operator, or the task's longest time."""
+    refused: int = 0
+    """Of those that failed, the ones that were never run, because no agent can hold them."""
 
     @property
     def total(self) -> int:

@@ -133,6 +133,12 @@ def test_failures_are_counted_apart_from_what_was_killed(killed: int, expected: 
     assert progress_text(progress, is_bar=False) == f"3/4 done, 0 running, 1 waiting, {expected}"
 
 
+def test_tasks_that_were_never_run_are_no_failures() -> None:
+    progress = Progress(waiting=0, running=0, finished=1, failed=3, retried=0, refused=2)
+
+    assert progress_text(progress, is_bar=False) == "4/4 done, 0 running, 0 waiting, 1 failed, 2 refused"
+
+
 def test_tasks_that_run_again_are_counted() -> None:
     progress = Progress(waiting=1, running=2, finished=0, failed=0, retried=3)
 

@@ -123,6 +123,8 @@ def test_constraint_nobody_meets_is_refused(invoke: Invoke) -> None:
 
     assert outcome.code == 4
     assert "rack=z" in outcome.err
+    assert "failed" not in outcome.err
+    assert "done" not in outcome.err
 
 
 @pytest.mark.parametrize(
