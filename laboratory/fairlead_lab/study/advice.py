@@ -77,9 +77,12 @@ def _leaders(policies: Sequence[str], known: Sequence[Answer], differing: Sequen
     leaders = [place for place, won in wins.items() if len(won) == most]
     names = [policies[place] for place in leaders]
     where = "all" if len(differing) == len(known) else f"{len(differing)} of the {len(known)}"
+    won = (
+        "that one" if len(differing) == 1 else f"{f'all {most}' if most == len(differing) else most} of those"
+    )
     found = (
         f"The policies differ in {where} questions below. {listed(names)} {'is' if len(names) == 1 else 'are each'} "
-        f"among the best in {f'all {most}' if most == len(differing) else most} of those."
+        f"among the best in {won}."
     )
     if len(leaders) > 1 and len({tuple(wins[place]) for place in leaders}) == 1:
         simplest = ", which is drf" if "drf" in names and len(names) > 1 else ""

@@ -17,7 +17,7 @@ from fairlead_lab.study.plot_data import are_waits_of_all_seeds
 from fairlead_lab.study.policy_words import in_words
 from fairlead_lab.study.questions import Answer, answers
 from fairlead_lab.study.study import Outcome
-from fairlead_lab.study.tables import refusals, size_rows, summary_rows
+from fairlead_lab.study.tables import finished_jobs, refusals, size_rows, summary_rows
 from fairlead_lab.study.telling_apart import is_crowded, rank
 from fairlead_lab.study.user_tables import gains, users
 from fairlead_master.allocation import placement
@@ -183,7 +183,7 @@ def _after_first(places: frozenset[int]) -> frozenset[int]:
 def _finished(runs: Sequence[PolicyResult]) -> str:
     if all(run.jobs_finished == run.jobs for run in runs):
         return "all"
-    return " ".join(dict.fromkeys(f"{run.jobs_finished:,} of {run.jobs:,}" for run in runs))
+    return finished_jobs(runs)
 
 
 def _sizes(outcome: Outcome) -> Table:

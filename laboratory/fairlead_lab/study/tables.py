@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from fairlead_lab.metrics.measures import measures, span, unit_of
 from fairlead_lab.metrics.resampling import Ratio
+from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.study.comparison import SizeReduction, reductions_by_size
 from fairlead_lab.study.study import Outcome
 from fairlead_lab.study.telling_apart import completion_ratio
@@ -16,10 +17,7 @@ def summary_rows(outcome: Outcome) -> list[Row]:
     """How far each policy got, and all measures."""
     rows: list[Row] = [
         {"measure": "jobs finished"}
-        | {
-            policy: " ".join(dict.fromkeys(f"{run.jobs_finished} of {run.jobs}" for run in runs))
-            for policy, runs in outcome.results.items()
-        }
+        | {policy: finished_jobs(runs) for policy, runs in outcome.results.items()}
     ]
     for measure in measures([run for runs in outcome.results.values() for run in runs]):
         found = [measure.of(runs) for runs in outcome.results.values()]
@@ -29,6 +27,14 @@ def summary_rows(outcome: Outcome) -> list[Row]:
     if len(outcome.study.policies) > 1:
         rows.append(_ratio_row(outcome))
     return rows
+
+
+def finished_jobs(runs: Sequence[PolicyResult]) -> str:
+    """How many jobs finished, of how many: of each run where that is the same, else of all together."""
+    counts = {(run.jobs_finished, run.jobs) for run in runs}
+    if len(counts) == 1:
+        return "{} of {}".format(*counts.pop())
+    return f"{sum(run.jobs_finished for run in runs)} of {sum(run.jobs for run in runs)} in {len(runs)} runs"
 
 
 def _ratio_row(outcome: Outcome) -> Row:

@@ -12,6 +12,7 @@ from fairlead_lab.study.certainty import how_told_apart, what_seeds_change
 from fairlead_lab.study.questions import Answer, answers
 from fairlead_lab.study.runner import run_study
 from fairlead_lab.study.study import Outcome, SimulationOptions, Study
+from fairlead_lab.study.tables import finished_jobs
 from fairlead_lab.study.user_tables import users
 from fairlead_sim.node import Node
 from fairlead_sim.workload import Bundle, Job
@@ -107,6 +108,11 @@ def test_equals_are_told_what_to_choose_by() -> None:
     assert "keep the one you run" in leaders
     best_in_all = [replace(answer, best=answer.best & {0}) for answer in known]
     assert summary(outcome, best_in_all)[0].endswith("drf is among the best in all 6 of those.")
+    best_in_one = [
+        replace(answer, best=answer.best if number == 1 else frozenset())
+        for number, answer in enumerate(best_in_all)
+    ]
+    assert summary(outcome, best_in_one)[0].endswith("drf is among the best in that one.")
     known[1] = replace(known[1], best=frozenset({0}))
     known[2] = replace(known[2], best=frozenset({1}))
     assert "Which question matters is for you to say" in summary(outcome, known)[0]
@@ -238,3 +244,11 @@ class _Many:
 
     def jobs(self, seed: int, /) -> list[Job]:
         return list(self.found)
+
+
+def test_jobs_of_seeds_that_differ_are_added_up() -> None:
+    (run,) = a_study("drf").results["drf"]
+    runs = [replace(run, jobs=jobs, jobs_finished=jobs - 1) for jobs in (959, 910, 910)]
+
+    assert finished_jobs(runs) == "2776 of 2779 in 3 runs"
+    assert finished_jobs(runs[1:]) == "909 of 910"
