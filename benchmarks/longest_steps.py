@@ -1,19 +1,25 @@
 """How long the steps take that peers can make long, by CPU time: `PYTHONPATH=. .venv/bin/python benchmarks/longest_steps.py`.
 
 A master's core without a network. Each row is the longest of all steps that follow what a peer sends, until nothing is due any
-more for two seconds; collections of Python's garbage, which may come at any step, are put off.
+more for two seconds; of what operators ask, the longest time between two turns of the loop. Collections of Python's garbage, which may come at any step, are put off.
 """
 
 import argparse
+import asyncio
 import gc
 import time
 from collections.abc import Callable
+from typing import Any
 
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action
+from fairlead_master.operator_service import OperatorService
+from fairlead_master.runner import Runner
 from fairlead_proto import patterns
+from fairlead_proto.clock import SteadyClock
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskUsage
+from fairlead_proto.v1 import operator_pb2
 from tests.builders.master import Cluster, a_class, a_status, resources
 
 TINY = resources(cpus=0.001)
@@ -159,6 +165,78 @@ ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
 }
 
 
+def many_roles(cluster: Timed) -> None:
+    for number in range(10_000):
+        session, _ = cluster.new_framework(role=f"r{number}")
+        if number % 2:
+            cluster.demand(
+                session, a_class(unit=TINY, units=3), a_class("l", unit=resources(cpus=4), units=9)
+            )
+    cluster.wait(1_000)
+
+
+def many_tasks(cluster: Timed) -> None:
+    for number in range(100):
+        cluster.now_ms += 100
+        session, _ = cluster.new_framework(role=f"r{number}")
+        cluster.launch(session, *[f"t{each}" for each in range(1_000)], unit=TINY)
+
+
+PAGE = operator_pb2.ListRequest(page_size=5_000)
+ASKED: list[tuple[str, Callable[[Timed], None], list[tuple[str, Any]]]] = [
+    (
+        "10,000 roles and frameworks",
+        many_roles,
+        [
+            ("ListRoles", PAGE),
+            ("Explain", operator_pb2.ExplainRequest(id="f1-2/l")),
+            ("ListFrameworks", PAGE),
+            ("ListClasses", PAGE),
+            ("ListAgents", PAGE),
+            ("ListOffers", PAGE),
+        ],
+    ),
+    (
+        "100,000 tasks",
+        many_tasks,
+        [
+            ("ListTasks", operator_pb2.ListTasksRequest(page_size=5_000)),
+            ("GetCluster", operator_pb2.GetClusterRequest()),
+        ],
+    ),
+]
+
+
+async def ask(cluster: Timed, name: str, request: Any) -> str:
+    """How long others waited for a turn at most while the master made an answer, its bytes included."""
+    service = OperatorService(Runner(cluster.machine, None, SteadyClock()))
+    began_s = time.process_time()
+    answer = asyncio.ensure_future(getattr(service, name)(request, None))
+    longest_s = 0.0
+    while not answer.done():
+        turn_s = time.process_time()
+        await asyncio.sleep(0)
+        longest_s = max(longest_s, time.process_time() - turn_s)
+    whole_s, turn_s = time.process_time() - began_s, time.process_time()
+    (await answer).SerializeToString()
+    bytes_s = time.process_time() - turn_s
+    return f"{longest_s * 1000:.1f} of {whole_s * 1000:.0f} ms, as bytes {bytes_s * 1000:.1f} ms"
+
+
+def ask_all(only: str) -> None:
+    for name, fill, requests in ASKED:
+        if only not in name:
+            continue
+        cluster = Timed()
+        cluster.agents(1_000)
+        fill(cluster)
+        for method, request in requests:
+            gc.collect()
+            gc.disable()
+            print(f"{name}: {method}: {asyncio.run(ask(cluster, method, request))}", flush=True)
+            gc.enable()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
@@ -176,6 +254,7 @@ def main() -> None:
         cluster.wait(2_000)
         gc.enable()
         print(f"{name}: {cluster.longest_s * 1000:.1f} ms, {cluster.steps} steps", flush=True)
+    ask_all(only)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""OperatorService: listings in pages, changes as they happen, orders to the core. Nothing here waits inside a step."""
+"""OperatorService: listings in pages, changes as they happen, orders to the core. Long answers are made in parts."""
 
 import asyncio
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 
 import grpc
 
@@ -13,7 +15,6 @@ from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import events
 from fairlead_master.core.actions import AnswerOperator
 from fairlead_master.core.explain import explain
-from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Master
 from fairlead_master.picture import SWEEP_MS, Picture
 from fairlead_master.runner import Runner
@@ -24,6 +25,7 @@ from fairlead_proto.ids import FrameworkId, Role, TaskId
 from fairlead_proto.v1 import operator_pb2 as pb
 from fairlead_proto.v1 import operator_pb2_grpc
 
+Row = TypeVar("Row")
 Context = Any
 """grpc.aio.ServicerContext; the stubs make it generic, the class is not at run time."""
 
@@ -44,7 +46,7 @@ _STATUS: Final = {
 
 
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
-    """Reads the core between steps; orders go to it as events."""
+    """Reads the core between steps, in parts where that is long; orders go to it as events."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -54,73 +56,87 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         return self._runner.machine.master
 
     async def GetCluster(self, _request: pb.GetClusterRequest, _context: Context) -> pb.Cluster:
-        return views.cluster(self._master, self._runner.clock.now_ms())
+        return await self._runner.in_parts(views.cluster(self._master, self._runner.clock.now_ms()))
+
+    # A listing's version is that of its beginning: what changes while it is made is told again to who watches from there.
 
     async def ListTasks(self, request: pb.ListTasksRequest, context: Context) -> pb.ListTasksResponse:
-        master = self._master
+        master, runner = self._master, self._runner
+        answer = pb.ListTasksResponse(version=master.version)
         if request.task_ids:
-            ids = set(request.task_ids)
-            owner = FrameworkId(request.framework_id) if request.framework_id else None
-            found = [
-                views.task_info(master, task)
-                for task_id in dict.fromkeys(request.task_ids)
-                for task in find_by_id(master, TaskId(task_id), owner)
-            ]
-            found += [info for info in views.pending(master) if info.task_id in ids]
-            return pb.ListTasksResponse(tasks=found, version=master.version)
-        rows = views.select_tasks(master, frozenset(request.states), request.framework_id)
-        await self._check_page(request.page_size, context)
-        taken, token = views.page(rows, views.task_row_key, request.page_size, request.page_token)
+            found = views.find_tasks(master, request.task_ids, request.framework_id)
+            await runner.in_parts(views.fill(found, answer.tasks))
+            return answer
+        states = frozenset(request.states)
+        rows = views.select_tasks(master, states, request.framework_id)
+        taken: list[views.TaskRow] = await self._page(rows, views.task_row_key, request, answer, context)
         if not taken and not views.is_known_framework(master, request.framework_id):
             detail = f"framework_id: expected a framework this master knows, got {request.framework_id!r}"
             await context.abort(grpc.StatusCode.NOT_FOUND, detail)
-        infos = [views.task_row_info(master, row) for row in taken]
-        return pb.ListTasksResponse(tasks=infos, next_page_token=token, version=master.version)
+        infos = (views.task_row_info(master, row, states) for row in taken)
+        await runner.in_parts(views.fill(infos, answer.tasks))
+        return answer
 
     async def ListAgents(self, request: pb.ListRequest, context: Context) -> pb.ListAgentsResponse:
-        await self._check_page(request.page_size, context)
         master = self._master
-        taken, token = views.page(
-            master.agents.values(), lambda agent: agent.agent_id, request.page_size, request.page_token
-        )
-        infos = [views.agent_info(master, agent) for agent in taken]
-        return pb.ListAgentsResponse(agents=infos, next_page_token=token, version=master.version)
+        answer = pb.ListAgentsResponse(version=master.version)
+        ids = await self._page(list(master.agents), str, request, answer, context)
+        agents = master.agents
+        infos = (views.agent_info(master, agents[each]) if each in agents else None for each in ids)
+        await self._runner.in_parts(views.fill(infos, answer.agents))
+        return answer
 
     async def ListFrameworks(self, request: pb.ListRequest, context: Context) -> pb.ListFrameworksResponse:
-        await self._check_page(request.page_size, context)
         master = self._master
-        known = {**master.completed_frameworks, **master.frameworks}
-        taken, token = views.page(
-            known.values(), lambda framework: framework.framework_id, request.page_size, request.page_token
-        )
-        infos = [views.framework_info(master, framework) for framework in taken]
-        return pb.ListFrameworksResponse(frameworks=infos, next_page_token=token, version=master.version)
+        answer = pb.ListFrameworksResponse(version=master.version)
+        known = list({**master.completed_frameworks, **master.frameworks})
+        ids = await self._page(known, str, request, answer, context)
+        found = (master.frameworks.get(each) or master.completed_frameworks.get(each) for each in ids)
+        infos = (views.framework_info(master, each) if each is not None else None for each in found)
+        await self._runner.in_parts(views.fill(infos, answer.frameworks))
+        return answer
 
     async def ListRoles(self, request: pb.ListRequest, context: Context) -> pb.ListRolesResponse:
-        await self._check_page(request.page_size, context)
         master = self._master
-        taken, token = views.page(
-            views.roles(master), lambda info: info.role, request.page_size, request.page_token
-        )
-        return views.role_list(master, taken, token)
+        await self._check_page(request.page_size, context)
+        answer = views.role_list(master)
+        roles = await self._runner.in_parts(views.roles(master))
+        taken = await self._page(roles, attrgetter("role"), request, answer, context)
+        await self._runner.in_parts(views.fill(taken, answer.roles))
+        return answer
 
     async def ListOffers(self, request: pb.ListRequest, context: Context) -> pb.ListOffersResponse:
-        await self._check_page(request.page_size, context)
-        master, now_ms = self._master, self._runner.clock.now_ms()
-        taken, token = views.page(
-            master.offers.values(), lambda offer: offer.offer_id, request.page_size, request.page_token
+        master, offers, clock = self._master, self._master.offers, self._runner.clock
+        answer = pb.ListOffersResponse(version=master.version)
+        ids = await self._page(list(offers), str, request, answer, context)
+        infos = (
+            views.offer_info(master, offers[each], clock.now_ms()) if each in offers else None for each in ids
         )
-        infos = [views.offer_info(master, offer, now_ms) for offer in taken]
-        return pb.ListOffersResponse(offers=infos, next_page_token=token, version=master.version)
+        await self._runner.in_parts(views.fill(infos, answer.offers))
+        return answer
 
     async def ListClasses(self, request: pb.ListRequest, context: Context) -> pb.ListClassesResponse:
-        await self._check_page(request.page_size, context)
         master = self._master
-        taken, token = views.page(
-            views.class_rows(master), views.class_row_key, request.page_size, request.page_token
+        answer = pb.ListClassesResponse(version=master.version)
+        rows = views.class_rows(master)
+        taken = await self._page(rows, views.class_row_key, request, answer, context)
+        await self._runner.in_parts(views.fill(views.class_infos(master, taken), answer.classes))
+        return answer
+
+    async def _page(
+        self,
+        rows: Iterable[Row | None],
+        key: Callable[[Row], str],
+        request: pb.ListRequest | pb.ListTasksRequest,
+        answer: Any,
+        context: Context,
+    ) -> list[Row]:
+        """The rows of the page asked for; the token of the next one is in the answer then."""
+        await self._check_page(request.page_size, context)
+        taken, answer.next_page_token = await self._runner.in_parts(
+            views.page(rows, key, request.page_size, request.page_token)
         )
-        infos = views.class_infos(master, taken)
-        return pb.ListClassesResponse(classes=infos, next_page_token=token, version=master.version)
+        return taken
 
     async def _check_page(self, size: int, context: Context) -> None:
         if not 0 <= size <= views.PAGE_SIZE_MAX:
@@ -210,7 +226,8 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
 
     async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
         master = self._master
-        answer = explain(master, request.id)
+        version = master.version
+        answer = await self._runner.in_parts(explain(master, request.id))
         if answer is None:
             detail = (
                 f"id: expected a task, framework/class or framework this master knows, got {request.id!r}; "
@@ -226,7 +243,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             evidence=answer.evidence,
             next_steps=answer.next_steps,
             epoch=master.epoch,
-            version=master.version,
+            version=version,
         )
 
     async def GetPolicy(self, _request: pb.GetPolicyRequest, _context: Context) -> pb.PolicyInfo:

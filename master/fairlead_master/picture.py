@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from fairlead_master import views
+from fairlead_master.allocation.parts import at_once
 from fairlead_master.core.state import Master
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskKey
 from fairlead_proto.v1 import operator_pb2 as pb
@@ -132,7 +133,7 @@ class Picture:
         if now_ms >= self._roles_ms and self._roles_version != master.version:
             began_s = time.thread_time()
             self._roles_version = master.version
-            message.roles.CopyFrom(views.role_list(master, views.roles(master)))
+            message.roles.CopyFrom(views.role_list(master, at_once(views.roles(master))))
             cost_ms = (time.thread_time() - began_s) * 1000
             self._roles_ms = now_ms + int(cost_ms / ROLES_COST_SHARE_MAX)
 

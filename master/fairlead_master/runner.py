@@ -7,9 +7,11 @@ and whoever waits for an answer.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import structlog
 
+from fairlead_master.allocation.parts import Parts, Result
 from fairlead_master.core import actions
 from fairlead_master.core.actions import Action, AnswerOperator, Durable
 from fairlead_master.core.events import Event
@@ -21,6 +23,10 @@ from fairlead_master.registry_files import NoRoomError
 from fairlead_proto.clock import SteadyClock
 
 log = structlog.get_logger()
+
+PART_S_MAX: Final = 0.004
+"""Of a long answer between two turns of the loop: half of what a turn of events may take, so listings slow down and peers do
+not. Shorter parts would cost more turns than they spare."""
 
 Send = Callable[[list[Action]], None]
 """Takes the actions of one turn that are addressed to a session, in their order."""
@@ -56,6 +62,8 @@ class Runner:
         self._is_stopped = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Raises when the master must stop: a broken invariant, or a registry that cannot be written."""
+        self._reading = asyncio.Lock()
+        """Whoever has it may read a part in this turn of the loop."""
         self._watchers: dict[int, Callable[[], None]] = {}
         self._recorder: Recorder | None = None
         self.on_turn: OnTurn | None = None
@@ -127,6 +135,20 @@ class Runner:
             return await future
         finally:
             self._requests.pop(number, None)
+
+    async def in_parts(self, parts: Parts[Result], now_s: Callable[[], float] = time.perf_counter) -> Result:
+        """The result of a long reading, which all others have turns between. One part in a turn, whoever else reads."""
+        while True:
+            async with self._reading:
+                until_s = now_s() + PART_S_MAX
+                try:
+                    while now_s() < until_s:
+                        next(parts)
+                except StopIteration as end:
+                    result: Result = end.value
+                    return result
+                finally:
+                    await asyncio.sleep(0)
 
     def _run_turn(self) -> None:
         if self._is_stopped:

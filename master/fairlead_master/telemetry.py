@@ -188,8 +188,12 @@ class MasterTelemetry:
             pause_s = SHARES_INTERVAL_S
             if version != self._master.version:
                 version = self._master.version
-                started_s = time.thread_time()
-                roles = [payloads.share(info) for info in views.roles(self._master)]
+                started_s = (
+                    time.thread_time()
+                )  # Turns of others between the parts count too: at worst it comes less often.
+                roles = [
+                    payloads.share(info) for info in await self._runner.in_parts(views.roles(self._master))
+                ]
                 policy = self._master.settings.allocation.policy
                 if (policy, roles) != published:
                     published = (policy, roles)

@@ -2,15 +2,18 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from itertools import groupby, islice
 from math import inf
 from operator import itemgetter
 from typing import Final, TypeVar
 
 import fairlead_master
-from fairlead_master.allocation.api import Prices
+from fairlead_master.allocation.api import Prices, RoleRow
 from fairlead_master.allocation.hierarchy import parent_of, with_those_above
+from fairlead_master.allocation.parts import Parts
+from fairlead_master.allocation.weights import Weight
+from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Offer, Task
 from fairlead_proto.convert import write_constraint, write_resources, write_usage
 from fairlead_proto.ids import ClassId, FrameworkId, TaskId
@@ -25,23 +28,54 @@ PENDING: Final = "PENDING"
 AMOUNT_SHOWN_MAX: Final = 2**63 - 1
 """What a field of the schema holds. One agent has at most 2^53 of anything, so an honest cluster stays far below."""
 
+ROWS_SORTED_MAX: Final = 2_000
+"""At once, of those found for a page: beside the page's own some 3 ms."""
+
 Row = TypeVar("Row")
+Info = TypeVar("Info")
 
 
-def page(rows: Iterable[Row], key: Callable[[Row], str], size: int, token: str) -> tuple[list[Row], str]:
-    """The rows after ``token`` in key order, and the token of the next page, empty at the end."""
+def page(
+    rows: Iterable[Row | None], key: Callable[[Row], str], size: int, token: str
+) -> Parts[tuple[list[Row], str]]:
+    """The rows after ``token`` in key order, and the token of the next page, empty at the end.
+
+    In parts: ``rows`` may give None where it passes over something.
+    """
     wanted = min(size or PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX)
-    after = sorted((row for row in rows if key(row) > token), key=key) if token else sorted(rows, key=key)
-    taken = list(islice(after, wanted))
-    return taken, key(taken[-1]) if len(after) > wanted else ""
+    first: list[tuple[str, Row]] = []
+    others: list[tuple[str, Row]] = []
+    for row in rows:
+        if row is not None and (name := key(row)) > token:
+            others.append((name, row))
+            if len(others) == ROWS_SORTED_MAX:
+                first = sorted([*first, *others], key=itemgetter(0))[: wanted + 1]
+                others = []
+        yield
+    first = sorted([*first, *others], key=itemgetter(0))
+    taken = first[:wanted]
+    return [row for _, row in taken], taken[-1][0] if len(first) > wanted else ""
 
 
-def cluster(master: Master, now_ms: int) -> pb.Cluster:
-    """The whole in a few numbers."""
+def fill(infos: Iterable[Info | None], answer: MutableSequence[Info]) -> Parts[None]:
+    """Add rows to an answer, in parts. None stands for what has left since it was found."""
+    for info in infos:
+        if info is not None:
+            answer.append(info)
+        yield
+
+
+def cluster(master: Master, now_ms: int) -> Parts[pb.Cluster]:
+    """The whole in a few numbers. In parts: sums count each agent as it is when its turn comes."""
     kinds, settings = master.kinds, master.settings.allocation
-    connected = [agent for agent in master.agents.values() if agent.is_connected]
-    held = sum_vectors((_allocated(master, agent) for agent in connected), kinds.zero)
-    used = sum_vectors((agent.used for agent in connected if agent.used), kinds.zero)
+    total, held, used, agents = kinds.zero, kinds.zero, kinds.zero, 0
+    for agent_id in list(master.agents):
+        agent = master.agents.get(agent_id)
+        if agent is not None and agent.is_connected:
+            agents += 1
+            total, held = add(total, agent.total), add(held, _allocated(master, agent))
+            used = add(used, agent.used) if agent.used else used
+        yield
     return pb.Cluster(
         epoch=master.epoch,
         version=fairlead_master.__version__,
@@ -51,10 +85,10 @@ def cluster(master: Master, now_ms: int) -> pb.Cluster:
         recovering=master.recovery_until_ms is not None,
         recovering_agent_ids=list(master.recovering),
         master_time_ms=now_ms,
-        total=_shown(sum_vectors((agent.total for agent in connected), kinds.zero), kinds),
+        total=_shown(total, kinds),
         allocated=_shown(held, kinds),
         used=_shown(used, kinds),
-        agents=len(connected),
+        agents=agents,
         frameworks=sum(framework.session is not None for framework in master.frameworks.values()),
         tasks_active=sum(len(framework.tasks) for framework in master.frameworks.values()),
         tasks_finished=master.tasks_ended,
@@ -78,21 +112,22 @@ def _allocated(master: Master, agent: Agent) -> Vector:
     return add(held, _offered(master, agent))
 
 
-TaskRow = Task | tuple[Framework, TaskId, Vector]
-"""A task, or a waiting one as its framework names it: framework, id, demand."""
+TaskRow = Task | tuple[Framework, TaskId, ClassId]
+"""A task, or a waiting one as its framework names it: framework, id, class."""
 
 
-def select_tasks(master: Master, states: frozenset[str], framework_id: str) -> Iterator[TaskRow]:
-    """Live tasks, remembered finished ones, and those their frameworks say they wait for, unordered."""
-    for framework in master.frameworks.values():
+def select_tasks(master: Master, states: frozenset[str], framework_id: str) -> Iterator[TaskRow | None]:
+    """Live tasks, remembered finished ones, and those their frameworks say they wait for, unordered; None for others."""
+    for framework in list(master.frameworks.values()):
         if framework_id not in ("", framework.framework_id):
             continue
-        yield from (task for task in framework.tasks.values() if not states or task.state.value in states)
+        for task in list(framework.tasks.values()):
+            yield task if not states or task.state.value in states else None
         if not states or PENDING in states:
             yield from _waiting(master, framework)
-    for task in master.finished.values():
-        if framework_id in ("", task.framework_id) and (not states or task.state.value in states):
-            yield task
+    for task in list(master.finished.values()):
+        is_listed = framework_id in ("", task.framework_id) and (not states or task.state.value in states)
+        yield task if is_listed else None
 
 
 def task_row_key(row: TaskRow) -> str:
@@ -102,23 +137,40 @@ def task_row_key(row: TaskRow) -> str:
     return f"{row[0].framework_id}/{row[1]}"
 
 
-def task_row_info(master: Master, row: TaskRow) -> pb.TaskInfo:
-    """The message of a row."""
-    return task_info(master, row) if isinstance(row, Task) else _pending(master, *row)
+def task_row_info(master: Master, row: TaskRow, states: frozenset[str] = frozenset()) -> pb.TaskInfo | None:
+    """The message of a row as it is by now; None if it is no more, or in another state than those asked for."""
+    key = row.key if isinstance(row, Task) else (row[0].framework_id, row[1])
+    task = master.find_task(key)
+    if task is not None:
+        return task_info(master, task) if not states or task.state.value in states else None
+    if isinstance(row, Task) or master.frameworks.get(row[0].framework_id) is not row[0]:
+        return None
+    framework, task_id, class_id = row
+    demand = framework.demand.get(class_id)
+    if demand is None or task_id not in demand.waiting_task_ids:
+        return None
+    return _pending(master, framework, task_id, demand.unit)
 
 
-def _waiting(master: Master, framework: Framework) -> Iterator[TaskRow]:
+def find_tasks(master: Master, task_ids: Iterable[str], framework_id: str) -> Iterator[pb.TaskInfo | None]:
+    """The tasks of these ids, and all of them that wait; None for others."""
+    ids = dict.fromkeys(task_ids)
+    owner = FrameworkId(framework_id) if framework_id else None
+    for task_id in ids:
+        yield None
+        yield from [task_info(master, task) for task in find_by_id(master, TaskId(task_id), owner)]
+    for framework in list(master.frameworks.values()):
+        yield None
+        for row in _waiting(master, framework):
+            yield task_row_info(master, row) if row[1] in ids else None
+
+
+def _waiting(master: Master, framework: Framework) -> Iterator[tuple[Framework, TaskId, ClassId]]:
     """The waiting tasks a framework names in its demand: at most a few of each class."""
-    for demand in framework.demand.values():
+    for demand in list(framework.demand.values()):
         for task_id in demand.waiting_task_ids:
             if task_id not in framework.tasks and (framework.framework_id, task_id) not in master.finished:
-                yield framework, task_id, demand.unit
-
-
-def pending(master: Master) -> Iterator[pb.TaskInfo]:
-    """Every waiting task that is known by name."""
-    for framework in master.frameworks.values():
-        yield from (task_row_info(master, row) for row in _waiting(master, framework))
+                yield framework, task_id, demand.class_id
 
 
 def _pending(master: Master, framework: Framework, task_id: TaskId, unit: Vector) -> pb.TaskInfo:
@@ -219,50 +271,60 @@ def framework_info(master: Master, framework: Framework) -> pb.FrameworkInfo:
     )
 
 
-def roles(master: Master) -> Sequence[pb.RoleInfo]:
+def roles(master: Master) -> Parts[list[pb.RoleInfo]]:
     """Every role with a framework in it or below it, then those that only have a weight.
 
     What a role holds, wants and runs includes the roles below it.
     """
     running: dict[str, int] = {}
     used: dict[str, Vector] = {}
-    for framework in master.frameworks.values():
+    for framework in list(master.frameworks.values()):
         for role in with_those_above(framework.role):
             running[role] = running.get(role, 0) + len(framework.tasks)
             if framework.used:
                 used[role] = add(used.get(role, master.kinds.zero), framework.used)
+        yield
+    infos = []
+    for row in (yield from master.allocator.role_report_in_parts()):
+        infos.append(_role(master, row, running.get(row.role, 0), used.get(row.role)))
+        yield
+    for role, weight in sorted(master.allocator.weights_in_waiting().items()):
+        infos.append(
+            pb.RoleInfo(
+                role=role,
+                weight=weight.default,
+                resource_weights=_by_name(master, weight),
+                key=inf,
+                parent=parent_of(role) or "",
+            )
+        )
+        yield
+    return infos
+
+
+def _role(master: Master, row: RoleRow, running: int, used: Vector | None) -> pb.RoleInfo:
+    return pb.RoleInfo(
+        role=row.role,
+        weight=row.weight.default,
+        resource_weights=_by_name(master, row.weight),
+        dominant_share=row.dominant_share,
+        dominant_resource=row.dominant_resource,
+        key=row.key,
+        fair_share=row.fair_share,
+        pending=row.pending,
+        running=running,
+        frameworks=row.frameworks,
+        allocated=_shown(row.charged, master.kinds),
+        rank=row.rank,
+        counted=_shown(row.counted, master.kinds),
+        used=_shown(used, master.kinds) if used is not None else None,
+        parent=row.parent or "",
+    )
+
+
+def _by_name(master: Master, weight: Weight) -> dict[str, float]:
     names = master.kinds.names
-    return [
-        pb.RoleInfo(
-            role=row.role,
-            weight=row.weight.default,
-            resource_weights={
-                names[place]: weight for place, weight in (row.weight.by_resource or {}).items()
-            },
-            dominant_share=row.dominant_share,
-            dominant_resource=row.dominant_resource,
-            key=row.key,
-            fair_share=row.fair_share,
-            pending=row.pending,
-            running=running.get(row.role, 0),
-            frameworks=row.frameworks,
-            allocated=_shown(row.charged, master.kinds),
-            rank=row.rank,
-            counted=_shown(row.counted, master.kinds),
-            used=_shown(used[row.role], master.kinds) if row.role in used else None,
-            parent=row.parent or "",
-        )
-        for row in master.allocator.role_report()
-    ] + [
-        pb.RoleInfo(
-            role=role,
-            weight=weight.default,
-            resource_weights={names[place]: value for place, value in (weight.by_resource or {}).items()},
-            key=inf,
-            parent=parent_of(role) or "",
-        )
-        for role, weight in sorted(master.allocator.weights_in_waiting().items())
-    ]
+    return {names[place]: value for place, value in (weight.by_resource or {}).items()}
 
 
 def prices(master: Master, prices: Prices | None) -> dict[str, float]:
@@ -297,8 +359,8 @@ ClassRow = tuple[Framework, DemandClass]
 
 def class_rows(master: Master) -> Iterator[ClassRow]:
     """Every demand class of every framework, unordered."""
-    for framework in master.frameworks.values():
-        for demand in framework.demand.values():
+    for framework in list(master.frameworks.values()):
+        for demand in list(framework.demand.values()):
             yield framework, demand
 
 
@@ -307,14 +369,21 @@ def class_row_key(row: ClassRow) -> str:
     return f"{row[0].framework_id}/{row[1].class_id}"
 
 
-def class_infos(master: Master, rows: Iterable[ClassRow]) -> Iterator[pb.ClassInfo]:
-    """The messages of rows in which those of a framework follow one another."""
-    for framework, own in groupby(rows, key=itemgetter(0)):
+def class_infos(master: Master, rows: Iterable[ClassRow]) -> Iterator[pb.ClassInfo | None]:
+    """The messages of rows in which those of a framework follow one another; None for a class that is no more."""
+    by_framework: Iterator[tuple[Framework, Iterator[ClassRow]]] = groupby(rows, key=itemgetter(0))
+    for framework, own in by_framework:
+        if master.frameworks.get(framework.framework_id) is not framework:
+            continue
         pending = master.allocator.pending(framework.framework_id)
         offered: Counter[ClassId] = Counter()
         for offer in framework.offers.values():
             offered[offer.class_id] += offer.units
-        for _, demand in own:
+        for _, listed in own:
+            demand = framework.demand.get(listed.class_id)
+            if demand is None or demand.class_id not in pending:
+                yield None
+                continue
             yield pb.ClassInfo(
                 framework_id=framework.framework_id,
                 class_id=demand.class_id,
@@ -325,12 +394,11 @@ def class_infos(master: Master, rows: Iterable[ClassRow]) -> Iterator[pb.ClassIn
             )
 
 
-def role_list(master: Master, taken: Sequence[pb.RoleInfo], token: str = "") -> pb.ListRolesResponse:
-    """Some of the roles, with what they have in common."""
+def role_list(master: Master, taken: Sequence[pb.RoleInfo] = ()) -> pb.ListRolesResponse:
+    """What roles have in common, with some of them."""
     prices_now = master.allocator.prices()
     return pb.ListRolesResponse(
         roles=taken,
-        next_page_token=token,
         version=master.version,
         policy=master.settings.allocation.policy,
         demand=master.settings.allocation.demand,

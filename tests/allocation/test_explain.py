@@ -2,7 +2,8 @@
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.explain import Diagnosis, WaitReason
-from fairlead_proto.ids import AgentId, ClassId, FrameworkId
+from fairlead_master.allocation.parts import at_once
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_proto.v1 import operator_pb2
 from tests.allocation.builders import (
@@ -22,7 +23,7 @@ SSD = (Constraint("ssd", Operator.EXISTS),)
 
 
 def why(allocator: Allocator, framework_id: str = "f") -> Diagnosis:
-    diagnosis = allocator.diagnose(FrameworkId(framework_id), TASKS)
+    diagnosis = at_once(allocator.diagnose(FrameworkId(framework_id), TASKS, []))
     assert diagnosis.sentence
     assert all(isinstance(value, str) for value in diagnosis.evidence.values())
     if diagnosis.reason is not WaitReason.NOT_WAITING:
@@ -42,7 +43,8 @@ def test_nothing_wanted_is_no_waiting() -> None:
     add_framework(allocator, "f", ONE, 0)
 
     assert why(allocator).reason is WaitReason.NOT_WAITING
-    assert allocator.diagnose(FrameworkId("f"), ClassId("other")).reason is WaitReason.NOT_WAITING
+    unknown = at_once(allocator.diagnose(FrameworkId("f"), ClassId("other"), []))
+    assert unknown.reason is WaitReason.NOT_WAITING
 
 
 def test_no_agent_is_registered() -> None:
@@ -221,3 +223,28 @@ def test_between_cycles_its_turn_is_still_to_come() -> None:
     add_framework(allocator, "f", ONE, 2)
 
     assert why(allocator).reason is WaitReason.SHARE
+
+
+def test_an_answer_is_found_at_whatever_moment_all_agents_leave() -> None:
+    moments = 0
+    while True:
+        allocator = an_allocator()
+        for name in ("a", "b"):
+            add_agent(allocator, name, TWO)
+            allocator.add_framework(FrameworkId(name), Role(name))
+            allocator.charge(FrameworkId(name), AgentId(name), ONE)
+        add_framework(allocator, "f", TWO)
+        parts = allocator.diagnose(FrameworkId("f"), TASKS, [])
+        try:
+            for _ in range(moments):
+                next(parts)
+        except StopIteration:
+            break
+
+        for name in ("a", "b"):
+            allocator.release(FrameworkId(name), AgentId(name), ONE)
+            allocator.remove_agent(AgentId(name))
+
+        assert at_once(parts).reason is WaitReason.NO_AGENTS
+        moments += 1
+    assert moments > 5

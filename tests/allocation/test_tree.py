@@ -11,6 +11,7 @@ import pytest
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.explain import WaitReason
+from fairlead_master.allocation.parts import at_once
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import AgentId, FrameworkId, Role
@@ -275,11 +276,11 @@ def test_a_wait_is_explained_by_the_level_that_holds_the_role_back() -> None:
         launch(allocator, grant)
     allocator.release(FrameworkId("ops"), HOST, cpus_and_mem(1, 1))
 
-    top = allocator.diagnose(FrameworkId("web"), TASKS)
+    top = at_once(allocator.diagnose(FrameworkId("web"), TASKS, []))
     allocator.cycle(1)
     allocator.set_weight(Role("eng"), Weight(9.0))
     allocator.set_weight(Role("eng/ml"), Weight(9.0))
-    inner = allocator.diagnose(FrameworkId("web"), TASKS)
+    inner = at_once(allocator.diagnose(FrameworkId("web"), TASKS, []))
 
     assert top.sentence == "it fits and is served in its turn, in one of the next allocation cycles"
     assert inner.reason is WaitReason.SHARE
@@ -287,7 +288,7 @@ def test_a_wait_is_explained_by_the_level_that_holds_the_role_back() -> None:
     assert "fairlead weight set eng/web W" in " ".join(inner.next_steps)
 
     allocator.set_weight(Role("ops"), Weight(100.0))
-    outer = allocator.diagnose(FrameworkId("web"), TASKS)
+    outer = at_once(allocator.diagnose(FrameworkId("web"), TASKS, []))
     assert outer.evidence.items() >= {"held_back_at": "eng", "next_role": "ops"}.items()
     assert (
         "role ops is served before role eng (number 2 in the queue), of which eng/web is a part"
@@ -303,9 +304,9 @@ def test_the_head_that_freezes_is_named_as_far_down_as_it_is_known() -> None:
     add_framework(allocator, "ops", cpus_and_mem(1, 1), 2, role="ops")
     assert units_of(allocator.cycle(0)) == {"ml": 1, "ops": 1}
 
-    found = allocator.diagnose(FrameworkId("ops"), TASKS)
+    found = at_once(allocator.diagnose(FrameworkId("ops"), TASKS, []))
     add_framework(allocator, "own", role="eng")
-    less_known = allocator.diagnose(FrameworkId("ops"), TASKS)
+    less_known = at_once(allocator.diagnose(FrameworkId("ops"), TASKS, []))
 
     assert found.reason is less_known.reason is WaitReason.FROZEN
     assert found.evidence["head_role"] == "eng/ml"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_master import agent_wire, framework_wire, views
+from fairlead_master.allocation.parts import Parts, Result, at_once
 from fairlead_master.core import actions, events
 from fairlead_master.operator_service import OperatorService
 from fairlead_proto.fields import InvalidFieldError
@@ -87,13 +88,13 @@ def all_listings(cluster: Cluster) -> list[bytes]:
     master, now_ms = cluster.master, cluster.now_ms
     known = [*master.frameworks.values(), *master.completed_frameworks.values()]
     messages: list[Any] = [
-        views.cluster(master, now_ms),
+        at_once(views.cluster(master, now_ms)),
         *(views.agent_info(master, agent) for agent in master.agents.values()),
         *(views.framework_info(master, framework) for framework in known),
-        *(views.task_row_info(master, row) for row in views.select_tasks(master, frozenset(), "")),
+        *(views.task_row_info(master, row) for row in views.select_tasks(master, frozenset(), "") if row),
         *(views.offer_info(master, offer, now_ms) for offer in master.offers.values()),
         *views.class_infos(master, views.class_rows(master)),
-        *views.roles(master),
+        *at_once(views.roles(master)),
         *views.decisions(master, 100),
         views.changes_after(master, max(0, master.version - 50), frozenset(), 100),
     ]
@@ -312,6 +313,9 @@ class Runner:
     async def ask(self, make: Any) -> actions.AnswerOperator:
         answers = self.cluster.step(make(1))
         return next(action for action in answers if isinstance(action, actions.AnswerOperator))
+
+    async def in_parts(self, parts: Parts[Result]) -> Result:
+        return at_once(parts)
 
 
 ASKED = {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fairlead_master import picture as picture_module
 from fairlead_master import views
+from fairlead_master.allocation.parts import at_once
 from fairlead_master.core import events
 from fairlead_master.core import settings as bounds
 from fairlead_master.picture import SWEEP_MS, Picture
@@ -127,7 +128,7 @@ def test_a_picture_that_is_whole_is_what_the_listings_say(moves: list[str]) -> N
     reader.catch_up()
 
     assert reader.rows == listed(cluster)
-    assert list(reader.roles.roles) == list(views.roles(cluster.master))
+    assert list(reader.roles.roles) == at_once(views.roles(cluster.master))
     assert reader.messages[-1].rows_due == 0
     assert [message.resync for message in reader.messages].count(True) == 1
 

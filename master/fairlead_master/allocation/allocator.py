@@ -30,6 +30,7 @@ from fairlead_master.allocation.explain import Diagnosis, Scene, diagnose
 from fairlead_master.allocation.feasibility import find_infeasibility
 from fairlead_master.allocation.hierarchy import Hierarchy
 from fairlead_master.allocation.measured import UseEstimate
+from fairlead_master.allocation.parts import Parts, at_once
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
@@ -356,6 +357,10 @@ class Allocator:
 
     def role_report(self) -> list[RoleRow]:
         """Every role that has a framework, in the policy's order."""
+        return at_once(self.role_report_in_parts())
+
+    def role_report_in_parts(self) -> Parts[list[RoleRow]]:
+        """The same with turns for others between."""
         self._sync_capacity()
         return role_rows(self._hierarchy, self.kinds, self.capacity)
 
@@ -373,13 +378,14 @@ class Allocator:
         """
         return find_infeasibility(self._agents.values(), unit, constraints, self.counters, asked_max)
 
-    def diagnose(self, framework_id: FrameworkId, class_id: ClassId) -> Diagnosis:
-        """Why the class waits: one dominant reason, its numbers, and what would help."""
+    def diagnose(self, framework_id: FrameworkId, class_id: ClassId, rows: list[RoleRow]) -> Parts[Diagnosis]:
+        """Why the class waits, and what would help. ``rows`` is the role report: empty, it is filled if it is needed."""
         scene = Scene(
             kinds=self.kinds,
             fit=self._search.fit,
             agents=self._agents,
-            rows=self.role_report(),
+            rows=rows,
+            report=self.role_report_in_parts,
             policy=self.settings.policy,
             freezes=self.settings.when_head_does_not_fit == "freeze",
         )
@@ -434,8 +440,7 @@ class Allocator:
     def _sync_capacity(self) -> None:
         if self._capacity_changed:
             self._capacity_changed = False
-            slots = (self._search.fit.slots or 0) * self._active_count
-            self._hierarchy.set_capacity(self._capacity, slots)
+            self._hierarchy.set_capacity(self._capacity, (self._search.fit.slots or 0) * self._active_count)
 
     def _serve_and_look(self) -> None:
         """Serve everyone and look after those who were passed over, again if that set agents free."""

@@ -4,7 +4,7 @@ The reasons are asked in order of how final they are, and the first that holds i
 the moment of the question; nothing is recorded for it, so it can never disagree with what the next cycle sees.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, unique
 
@@ -13,8 +13,9 @@ from fairlead_master.allocation.agents import Agent, Fit
 from fairlead_master.allocation.api import Counters, Infeasibility, RoleRow
 from fairlead_master.allocation.feasibility import find_infeasibility, shortfall
 from fairlead_master.allocation.hierarchy import with_those_above
+from fairlead_master.allocation.parts import Parts
 from fairlead_proto.ids import AgentId, ClassId
-from fairlead_proto.resources import ResourceKinds, fits, missing, sum_vectors
+from fairlead_proto.resources import ResourceKinds, add, fits, missing
 
 
 @unique
@@ -56,23 +57,38 @@ class Scene:
     fit: Fit
     agents: Mapping[AgentId, Agent]
     rows: list[RoleRow]
-    """In the policy's order."""
+    """In the policy's order; empty until ``report`` was needed."""
+    report: Callable[[], Parts[list[RoleRow]]]
     policy: str
     freezes: bool
 
 
-def diagnose(scene: Scene, framework: Framework, class_id: ClassId) -> Diagnosis:
+def diagnose(scene: Scene, framework: Framework, class_id: ClassId) -> Parts[Diagnosis]:
     """Why the class of the framework waits; NOT_WAITING if it wants nothing or is not known."""
+    found = _without_rows(scene, framework, class_id)
+    if found is None and not scene.rows:
+        yield
+        scene.rows[:] = yield from scene.report()
+        yield
+        # That gave others turns: whatever was found before may have changed.
+        found = _without_rows(scene, framework, class_id)
+    if found is not None:
+        return found
+    demand = framework.demands[class_id]
+    found = _fits_somewhere(scene, demand)
+    if found is None:
+        yield
+        found = yield from _fits_nowhere(scene, framework, demand)
+    # None if all agents that could hold it have left meanwhile.
+    return found if found is not None else (yield from diagnose(scene, framework, class_id))
+
+
+def _without_rows(scene: Scene, framework: Framework, class_id: ClassId) -> Diagnosis | None:
+    """The reason, if other roles have nothing to do with it."""
     demand = framework.demands.get(class_id)
     if demand is None or demand.target == 0:
         return Diagnosis(reason=WaitReason.NOT_WAITING, sentence=f"class {class_id} wants nothing")
-    return (
-        _never_fits(scene, demand)
-        or _is_offered(framework, demand)
-        or _is_declined_everywhere(demand)
-        or _fits_somewhere(scene, demand)
-        or _fits_nowhere(scene, framework, demand)
-    )
+    return _never_fits(scene, demand) or _is_offered(framework, demand) or _is_declined_everywhere(demand)
 
 
 def _unit(scene: Scene, demand: Demand) -> str:
@@ -217,19 +233,29 @@ def _has_its_turn_to_come(scene: Scene, demand: Demand) -> Diagnosis:
     )
 
 
-def _fits_nowhere(scene: Scene, framework: Framework, demand: Demand) -> Diagnosis:
+def _fits_nowhere(scene: Scene, framework: Framework, demand: Demand) -> Parts[Diagnosis | None]:
+    """There is no room now: what is free, and where the least is missing; None if no agent is left that could hold it."""
     unit = demand.shape.unit
-    eligible = [a for a in scene.agents.values() if a.active and a.meets(demand.shape.constraints)]
-    free = sum_vectors(
-        (tuple(max(0, amount) for amount in agent.free) for agent in eligible), scene.kinds.zero
-    )
-    able = [agent for agent in eligible if fits(unit, agent.total)]
-    nearest = min(able, key=lambda agent: shortfall(scene.fit.view(unit), scene.fit.available(agent)))
+    free, able = scene.kinds.zero, 0
+    nearest: Agent | None = None
+    least = 0.0
+    for agent in list(scene.agents.values()):
+        yield
+        if not agent.active or not agent.meets(demand.shape.constraints):
+            continue
+        free = add(free, tuple([max(0, amount) for amount in agent.free]))
+        if fits(unit, agent.total):
+            able += 1
+            lack = shortfall(scene.fit.view(unit), scene.fit.available(agent))
+            if nearest is None or lack < least:
+                nearest, least = agent, lack
+    if nearest is None or nearest.agent_id not in scene.agents:
+        return None
     row = next(row for row in scene.rows if row.role == framework.role.role)
     evidence = {
         "unit": _unit(scene, demand),
         "free_total": scene.kinds.format(free),
-        "agents_eligible": str(len(able)),
+        "agents_eligible": str(able),
         "nearest_agent": nearest.agent_id,
         "nearest_lacks": _lack(scene, demand, nearest),
         "role": row.role,
@@ -262,12 +288,12 @@ def _share_or_full(scene: Scene, row: RoleRow, evidence: dict[str, str]) -> Diag
     over = [r for r in scene.rows if r.role not in own and r.dominant_share > r.fair_share]
     # The highest level at which others come first: below it nothing else decides.
     held = next((r for r in scene.rows if r.role in own and r.rank > 1), row)
-    first = next(r for r in scene.rows if r.parent == held.parent and r.rank == 1)
     if over:
         evidence["over_fair_share"] = ", ".join(
             f"{other.role} {other.dominant_share:.4f}" for other in over[:10]
         )
     if held.rank > 1:
+        first = next(r for r in scene.rows if r.parent == held.parent and r.rank == 1)
         part = "" if held is row else f", of which {row.role} is a part"
         return Diagnosis(
             reason=WaitReason.SHARE,

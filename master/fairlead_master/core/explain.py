@@ -7,7 +7,9 @@ recovery, frameworks that are away, offers that are out, and work that does not 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fairlead_master.allocation.api import RoleRow
 from fairlead_master.allocation.explain import WaitReason
+from fairlead_master.allocation.parts import Parts
 from fairlead_master.core import operations
 from fairlead_master.core.state import Framework, FrameworkState, Master, Task
 from fairlead_proto.ids import ClassId, FrameworkId, TaskId
@@ -42,33 +44,34 @@ class Explanation:
     next_steps: tuple[str, ...] = ()
 
 
-def explain(master: Master, identity: str) -> Explanation | None:
+def explain(master: Master, identity: str) -> Parts[Explanation | None]:
     """Explain a framework, a class (``framework/class``) or a task, by id; None if nothing has this id."""
     framework = master.frameworks.get(FrameworkId(identity)) or master.completed_frameworks.get(
         FrameworkId(identity)
     )
     if framework is not None:
-        return _framework(master, framework)
+        return (yield from _framework(master, framework))
     owner, slash, rest = identity.partition("/")
     if slash and (framework := master.frameworks.get(FrameworkId(owner))) is not None:
         if (demand := framework.demand.get(ClassId(rest))) is not None:
-            return _class(master, framework, demand, identity, "class")
-        return _task(master, TaskId(rest), framework.framework_id, identity)
-    return _task(master, TaskId(identity), None, identity)
+            return (yield from _class(master, framework, demand, identity, "class", []))
+        return (yield from _task(master, TaskId(rest), framework.framework_id, identity))
+    return (yield from _task(master, TaskId(identity), None, identity))
 
 
 def _task(
     master: Master, task_id: TaskId, framework_id: FrameworkId | None, identity: str
-) -> Explanation | None:
+) -> Parts[Explanation | None]:
     found = operations.find_by_id(master, task_id, framework_id)
     if found:
         return _launched(found[0], identity)
-    for framework in master.frameworks.values():
+    for framework in list(master.frameworks.values()):
+        yield
         if framework_id not in (None, framework.framework_id):
             continue
         for demand in framework.demand.values():
             if task_id in demand.waiting_task_ids:
-                return _class(master, framework, demand, identity, "task")
+                return (yield from _class(master, framework, demand, identity, "task", []))
     return None
 
 
@@ -84,17 +87,18 @@ def _launched(task: Task, identity: str) -> Explanation:
     )
 
 
-def _framework(master: Master, framework: Framework) -> Explanation:
+def _framework(master: Master, framework: Framework) -> Parts[Explanation]:
     identity = framework.framework_id
     if framework.state is FrameworkState.COMPLETED:
         return _not_waiting(identity, "the framework is over")
     if framework.state is FrameworkState.DISCONNECTED:
         return _away(framework, identity, "framework")
-    verdicts = [
-        _class(master, framework, demand, f"{identity}/{demand.class_id}", "framework")
-        for demand in framework.demand.values()
-        if demand.units
-    ]
+    verdicts, rows = [], list[RoleRow]()
+    for demand in list(framework.demand.values()):
+        if demand.units:
+            name = f"{identity}/{demand.class_id}"
+            verdicts.append((yield from _class(master, framework, demand, name, "framework", rows)))
+            yield
     waiting = [verdict for verdict in verdicts if verdict.reason is not WaitReason.NOT_WAITING]
     if not waiting:
         return _not_waiting(identity, "the framework wants nothing beyond what it has")
@@ -126,8 +130,15 @@ def _away(framework: Framework, identity: str, kind: str) -> Explanation:
 
 
 def _class(
-    master: Master, framework: Framework, demand: DemandClass, identity: str, kind: str
-) -> Explanation:
+    master: Master,
+    framework: Framework,
+    demand: DemandClass,
+    identity: str,
+    kind: str,
+    rows: list[RoleRow],
+) -> Parts[Explanation]:
+    if master.frameworks.get(framework.framework_id) is not framework:
+        return _not_waiting(identity, "the framework is over")
     if framework.session is None:
         return _away(framework, identity, kind)
     if master.recovery_until_ms is not None:
@@ -140,7 +151,7 @@ def _class(
             evidence={"agents": ", ".join(list(master.recovering)[:10])},
             next_steps=("wait a few seconds", "start the missing agents"),
         )
-    diagnosis = master.allocator.diagnose(framework.framework_id, demand.class_id)
+    diagnosis = yield from master.allocator.diagnose(framework.framework_id, demand.class_id, rows)
     return Explanation(
         identity=identity,
         kind=kind,

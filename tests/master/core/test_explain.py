@@ -3,6 +3,7 @@
 import pytest
 
 from fairlead_master.allocation.explain import WaitReason
+from fairlead_master.allocation.parts import at_once
 from fairlead_master.core import actions
 from fairlead_master.core.explain import Explanation, explain
 from fairlead_master.core.machine import Remembered
@@ -12,7 +13,7 @@ from tests.builders.master import Cluster, a_class, a_status, resources
 
 
 def explained(cluster: Cluster, identity: str) -> Explanation:
-    found = explain(cluster.master, identity)
+    found = at_once(explain(cluster.master, identity))
     assert found is not None
     return found
 
@@ -21,9 +22,9 @@ def test_nothing_is_known_of_an_id_nobody_has() -> None:
     cluster = Cluster()
     cluster.new_framework()
 
-    assert explain(cluster.master, "f1-1/t9") is None
-    assert explain(cluster.master, "t9") is None
-    assert explain(cluster.master, "f9-9") is None
+    assert at_once(explain(cluster.master, "f1-1/t9")) is None
+    assert at_once(explain(cluster.master, "t9")) is None
+    assert at_once(explain(cluster.master, "f9-9")) is None
 
 
 @pytest.mark.parametrize("identity", ["t9", "f1-1", "f1-1/c", "f1-1/t9"])
