@@ -121,7 +121,8 @@ async def test_two_long_answers_share_the_turns_that_one_would_have() -> None:
     assert runner.at_most <= PART_ROWS
 
 
-async def test_what_changes_while_a_listing_is_made_is_told_as_it_is_by_then() -> None:
+@pytest.mark.parametrize("turns", [1, 16])  # While rows are chosen, and while they are made.
+async def test_what_changes_while_a_listing_is_made_is_told_as_it_is_by_then(turns: int) -> None:
     cluster = busy()
     runner = Watched(cluster)
     (framework_id,) = [each for each, framework in cluster.master.frameworks.items() if framework.tasks]
@@ -131,7 +132,8 @@ async def test_what_changes_while_a_listing_is_made_is_told_as_it_is_by_then() -
     listing = asyncio.ensure_future(
         OperatorService(runner).ListTasks(pb.ListTasksRequest(states=["STAGING"]), None)
     )
-    await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
     agent = cluster.master.agents[ended.agent_id]
     assert agent.session is not None
     cluster.report(
