@@ -30,10 +30,10 @@ log = structlog.get_logger()
 
 Entry = TypeVar("Entry")
 
-GATHER_S: Final = 0.5
+GATHER_S: Final = 1.0
 """Changes of this long share a message. One message costs half a millisecond beside other work on a slow machine, as much as two
-hundred rows: gathered for 0.1 s, messages were two thirds of what telemetry cost a master with a hundred tasks a second. A
-person at a monitor hardly notices half a second."""
+hundred rows: gathered for 0.1 s, messages were two thirds of what telemetry cost a master with a hundred tasks a second. Shares
+come once a second as well, and that an agent is gone says the broker, at once."""
 
 ROWS_PER_MESSAGE_MAX: Final = 500
 """Changes or decisions in one message: some 70 KiB, and a millisecond of the loop."""
