@@ -229,13 +229,22 @@ async def test_pauses_double_up_to_a_bound_and_begin_anew_once_accepted(
     assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 0.05]
 
 
-async def test_address_nobody_listens_on_is_tried_again() -> None:
+async def test_address_nobody_listens_on_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = asyncio.Event()
+    sleep = asyncio.sleep
+
+    async def pause(delay: float) -> None:
+        failed.set()
+        await sleep(delay)
+
+    monkeypatch.setattr("fairlead_agent.session.asyncio.sleep", pause)
     master = FakeMaster()
     await master.listen()
     address = master.address
     await master.stop()
     caller = Caller(address)
-    await asyncio.sleep(0)
+    await failed.wait()
+    assert caller.events == []
     await master.listen(address)
 
     await master.until(lambda: master.registrations)
