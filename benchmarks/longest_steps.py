@@ -1,25 +1,32 @@
 """How long the steps take that peers can make long, by CPU time: `PYTHONPATH=. .venv/bin/python benchmarks/longest_steps.py`.
 
 A master's core without a network. Each row is the longest of all steps that follow what a peer sends, until nothing is due any
-more for two seconds; of what operators ask, the longest time between two turns of the loop. Collections of Python's garbage, which may come at any step, are put off.
+more for two seconds; of what operators, watchers, scrapes and the broker get, the longest time between two turns of the loop.
+Collections of Python's garbage, which may come at any step, are put off.
 """
 
 import argparse
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
+
+import prometheus_client  # noqa: F401 - before it is timed.
 
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action
+from fairlead_master.metrics import MasterMetrics
 from fairlead_master.operator_service import OperatorService
+from fairlead_master.picture import SWEEP_MS, Picture
 from fairlead_master.runner import Runner
+from fairlead_master.telemetry import MasterTelemetry
 from fairlead_proto import patterns
 from fairlead_proto.clock import SteadyClock
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskUsage
 from fairlead_proto.v1 import operator_pb2
+from fairlead_telemetry.broker import BrokerOptions
 from tests.builders.master import Cluster, a_class, a_status, resources
 
 TINY = resources(cpus=0.001)
@@ -182,58 +189,109 @@ def many_tasks(cluster: Timed) -> None:
         cluster.launch(session, *[f"t{each}" for each in range(1_000)], unit=TINY)
 
 
+Answer = Callable[[Runner], Coroutine[Any, Any, Callable[[], Any]]]
+"""Gives what makes bytes of the answer, as gRPC does."""
+
 PAGE = operator_pb2.ListRequest(page_size=5_000)
-ASKED: list[tuple[str, Callable[[Timed], None], list[tuple[str, Any]]]] = [
+
+
+def call(name: str, request: Any) -> tuple[str, Answer]:
+    async def answer(runner: Runner) -> Any:
+        found = await getattr(OperatorService(runner), name)(request, None)
+        return found.SerializeToString
+
+    return name, answer
+
+
+async def watched_roles(runner: Runner) -> Any:
+    """The message that has all roles, after the one that begins the picture."""
+    picture = Picture(runner.machine.master)
+    await runner.in_parts(picture.take(0))
+    message = await runner.in_parts(picture.take(SWEEP_MS))
+    assert message is not None
+    assert message.roles.roles
+    return message.SerializeToString
+
+
+async def scrape(runner: Runner) -> Any:
+    metrics = MasterMetrics("127.0.0.1:0", runner, {}, {}, None)
+    await metrics._collect()  # noqa: SLF001 - without the text, which is written in a thread.
+    metrics.close()
+    return bytes
+
+
+async def shares_for_the_broker(runner: Runner) -> Any:
+    """With their bytes, which the link makes when it is given them."""
+    telemetry = MasterTelemetry(runner, BrokerOptions(host="127.0.0.1", port=1), "127.0.0.1:5050")
+    retain, retained = telemetry.link.retain, asyncio.Event()
+
+    def told(topic: str, fields: Any) -> None:
+        retain(topic, fields)
+        retained.set()
+
+    telemetry.link.retain = told  # type: ignore[method-assign]
+    following = asyncio.create_task(telemetry._follow_shares())  # noqa: SLF001
+    await retained.wait()
+    following.cancel()
+    return bytes
+
+
+ASKED: list[tuple[str, Callable[[Timed], None], list[tuple[str, Answer]]]] = [
     (
         "10,000 roles and frameworks",
         many_roles,
         [
-            ("ListRoles", PAGE),
-            ("Explain", operator_pb2.ExplainRequest(id="f1-2/l")),
-            ("ListFrameworks", PAGE),
-            ("ListClasses", PAGE),
-            ("ListAgents", PAGE),
-            ("ListOffers", PAGE),
+            call("ListRoles", PAGE),
+            ("the roles of a watcher", watched_roles),
+            ("a scrape", scrape),
+            ("the broker's shares", shares_for_the_broker),
+            call("Explain", operator_pb2.ExplainRequest(id="f1-2/l")),
+            call("ListFrameworks", PAGE),
+            call("ListClasses", PAGE),
+            call("ListAgents", PAGE),
+            call("ListOffers", PAGE),
         ],
     ),
     (
         "100,000 tasks",
         many_tasks,
         [
-            ("ListTasks", operator_pb2.ListTasksRequest(page_size=5_000)),
-            ("GetCluster", operator_pb2.GetClusterRequest()),
+            call("ListTasks", operator_pb2.ListTasksRequest(page_size=5_000)),
+            call("GetCluster", operator_pb2.GetClusterRequest()),
+            ("a watcher's picture begins", watched_roles),
+            ("a scrape", scrape),
         ],
     ),
 ]
 
 
-async def ask(cluster: Timed, name: str, request: Any) -> str:
+async def ask(cluster: Timed, make: Answer) -> str:
     """How long others waited for a turn at most while the master made an answer, its bytes included."""
-    service = OperatorService(Runner(cluster.machine, None, SteadyClock()))
+    runner = Runner(cluster.machine, None, SteadyClock())
     began_s = time.process_time()
-    answer = asyncio.ensure_future(getattr(service, name)(request, None))
+    answer = asyncio.ensure_future(make(runner))
     longest_s = 0.0
     while not answer.done():
         turn_s = time.process_time()
         await asyncio.sleep(0)
         longest_s = max(longest_s, time.process_time() - turn_s)
     whole_s, turn_s = time.process_time() - began_s, time.process_time()
-    (await answer).SerializeToString()
+    (await answer)()
     bytes_s = time.process_time() - turn_s
     return f"{longest_s * 1000:.1f} of {whole_s * 1000:.0f} ms, as bytes {bytes_s * 1000:.1f} ms"
 
 
 def ask_all(only: str) -> None:
-    for name, fill, requests in ASKED:
+    for name, fill, answers in ASKED:
         if only not in name:
             continue
         cluster = Timed()
         cluster.agents(1_000)
         fill(cluster)
-        for method, request in requests:
+        for what, make in answers:
             gc.collect()
             gc.disable()
-            print(f"{name}: {method}: {asyncio.run(ask(cluster, method, request))}", flush=True)
+            print(f"{name}: {what}: {asyncio.run(ask(cluster, make))}", flush=True)
             gc.enable()
 
 

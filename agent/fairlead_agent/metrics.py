@@ -69,7 +69,10 @@ class AgentMetrics:
         self._delay.stop()
         self._server.close()
 
-    def _collect(self) -> Iterator[Family]:
+    async def _collect(self) -> list[Family]:
+        return list(self._families())
+
+    def _families(self) -> Iterator[Family]:
         state, settings = self._machine.state, self._settings
         labels = (state.agent_id, settings.hostname, state.isolation, fairlead_agent.__version__)
         yield Family(

@@ -1,11 +1,17 @@
-"""What the master shows Prometheus, from its state. Labels are bounded: states, resources, answers, a hundred roles; never an id."""
+"""What the master shows Prometheus, from its state. Labels are bounded: states, resources, answers, a hundred roles; never an id.
+
+Made in parts, like long answers to operators: figures of one scrape may be some moments apart.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from enum import Enum
+from heapq import nlargest
 from typing import Final
 
 import fairlead_master
+from fairlead_master import views
+from fairlead_master.allocation.parts import Parts
 from fairlead_master.core import offers
 from fairlead_master.core.state import AgentState, FrameworkState, Master
 from fairlead_master.runner import Runner
@@ -29,6 +35,12 @@ from fairlead_telemetry.payloads import amounts_of
 
 ROLES_MAX: Final = 100
 """Of which a series is kept: those with the largest shares."""
+
+Families = Generator[Family | None, None, None]
+"""None wherever others may have a turn."""
+
+STATES_PER_STEP: Final = 100
+"""Counted between two places where others may have a turn, some 30 us."""
 
 _ENDS: Final = {offers.USED: "accepted", offers.LEASE_ENDED: "expired", offers.DECLINED: "declined"}
 """Any other end of an offer is a rescind, which says why in the log."""
@@ -91,7 +103,12 @@ class MasterMetrics:
         if decisions:
             self._decision(seconds / decisions)
 
-    def _collect(self) -> Iterator[Family]:
+    async def _collect(self) -> list[Family]:
+        families: list[Family] = []
+        await self._runner.in_parts(views.fill(self._families(), families))
+        return families
+
+    def _families(self) -> Families:
         master, runner = self._runner.machine.master, self._runner
         policy = master.settings.allocation.policy
         yield Family(
@@ -134,26 +151,33 @@ class MasterMetrics:
             yield from telemetry_families(self._telemetry)
 
 
-def _peers(master: Master) -> Iterator[Family]:
-    agents = _by_state(AgentState, (agent.state for agent in master.agents.values()))
-    frameworks = _by_state(FrameworkState, (framework.state for framework in master.frameworks.values()))
+def _peers(master: Master) -> Families:
+    agents = yield from _by_state(AgentState, (each.state for each in list(master.agents.values())))
+    frameworks = yield from _by_state(
+        FrameworkState, (each.state for each in list(master.frameworks.values()))
+    )
     sessions = {"agent": len(master.agent_by_session), "framework": len(master.framework_by_session)}
     yield gauges("fairlead_agents", "Agents by state.", "state", agents)
     yield gauges("fairlead_frameworks", "Frameworks by state.", "state", frameworks)
     yield gauges("fairlead_sessions", "Open sessions by kind of peer.", "peer", sessions)
 
 
-def _by_state(states: Iterable[Enum], found: Iterable[Enum]) -> dict[str, float]:
+def _by_state(states: Iterable[Enum], found: Iterator[Enum]) -> Parts[dict[str, float]]:
     """How many there are of each state, zeros too: a series that comes and goes is no ground for an alert."""
     counts = {str(state.value): 0.0 for state in states}
-    for state in found:
+    for number, state in enumerate(found):
         counts[state.value] += 1
+        if number % STATES_PER_STEP == 0:
+            yield
     return counts
 
 
-def _work(master: Master) -> Iterator[Family]:
-    tasks = (task for framework in master.frameworks.values() for task in framework.tasks.values())
-    live = _by_state((state for state in TaskState if not is_terminal(state)), (task.state for task in tasks))
+def _work(master: Master) -> Families:
+    tasks = (task for each in list(master.frameworks.values()) for task in list(each.tasks.values()))
+    live = yield from _by_state(
+        (state for state in TaskState if not is_terminal(state)),
+        (task.state for task in tasks if not is_terminal(task.state)),
+    )
     tallies = master.tallies
     ends: Counter[str] = Counter()
     for how, count in tallies.offers_ended.items():
@@ -169,16 +193,19 @@ def _work(master: Master) -> Iterator[Family]:
     yield counter("fairlead_allocation_decisions", "Units granted.", work.decisions)
 
 
-def _amounts(master: Master) -> Iterator[Family]:
+def _amounts(master: Master) -> Families:
     kinds = master.kinds
     total, free, used, offered = kinds.zero, kinds.zero, kinds.zero, kinds.zero
-    for agent in master.agents.values():
-        if agent.is_connected:
+    for agent_id in list(master.agents):
+        agent = master.agents.get(agent_id)
+        if agent is not None and agent.is_connected:
             total = add(total, agent.total)
-            free = add(free, master.allocator.free(agent.agent_id))
+            free = add(free, master.allocator.free(agent_id))
             used = add(used, agent.used) if agent.used else used
-    for offer in master.offers.values():
+        yield None
+    for offer in list(master.offers.values()):
         offered = add(offered, scale(offer.unit, offer.units))
+        yield None
     allocated: Vector = tuple([max(0, all_of - left) for all_of, left in zip(total, free, strict=True)])
     for name, text, vector in (
         ("capacity", "What connected agents have.", total),
@@ -189,9 +216,9 @@ def _amounts(master: Master) -> Iterator[Family]:
         yield resources(f"fairlead_resource_{name}", text, amounts_of(kinds, vector))
 
 
-def _roles(master: Master) -> Iterator[Family]:
-    report = sorted(master.allocator.role_report(), key=lambda row: -row.dominant_share)
-    shown = report[:ROLES_MAX]
+def _roles(master: Master) -> Families:
+    report = yield from master.allocator.role_report_in_parts()
+    shown = nlargest(ROLES_MAX, report, key=lambda row: row.dominant_share)
     yield gauge("fairlead_roles", "Roles with a framework; a series is kept of a hundred.", len(report))
     shares = {str(row.role): row.dominant_share for row in shown}
     fair_shares = {str(row.role): row.fair_share for row in shown}

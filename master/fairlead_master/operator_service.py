@@ -176,7 +176,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         pause_s = PICTURE_PAUSE_S
         try:
             while True:
-                message = picture.take(clock.now_ms())
+                message = await self._runner.in_parts(picture.take(clock.now_ms()))
                 if message is not None:
                     await context.write(message)
                 if picture.is_whole:

@@ -5,13 +5,12 @@ often it changed, and is sent as it is by then: a reader that is slow gets fewer
 that is behind all kept changes begins a picture anew.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from fairlead_master import views
-from fairlead_master.allocation.parts import at_once
+from fairlead_master.allocation.parts import Parts
 from fairlead_master.core.state import Master
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskKey
 from fairlead_proto.v1 import operator_pb2 as pb
@@ -25,9 +24,6 @@ CHANGES_MAX: Final = 5_000
 
 SWEEP_MS: Final = 1_000
 """Figures of agents, frameworks and roles move with every task: that often they are sent. A screen shows no more."""
-
-ROLES_COST_SHARE_MAX: Final = 0.01
-"""Of one processor for the shares of all roles: with thousands of roles they come less often."""
 
 Key = TypeVar("Key")
 
@@ -58,25 +54,25 @@ class Picture:
         is_due = self._tasks or self._frameworks or self._agents or self._roles_version < 0
         return not is_due and self._seen == self._master.version
 
-    def take(self, now_ms: int) -> pb.Changes | None:
-        """The next message; None if there is no news."""
+    def take(self, now_ms: int) -> Parts[pb.Changes | None]:
+        """The next message; None if there is no news. In parts: what changes meanwhile is due again."""
         message = pb.Changes()
         if not self._has_begun or self._seen < self._master.version - len(self._master.changes):
             # Rows follow: to find which there are takes long enough.
-            self._begin(now_ms)
+            yield from self._begin(now_ms)
             message.resync = True
         else:
             self._follow()
             if now_ms >= self._sweep_ms:
-                self._sweep(message, now_ms)
-            self._fill(message)
+                yield from self._sweep(message, now_ms)
+            yield from self._fill(message)
         if not message.ListFields():
             return None
         message.version = self._seen
         message.rows_due = len(self._tasks) + len(self._frameworks) + len(self._agents)
         return message
 
-    def _begin(self, now_ms: int) -> None:
+    def _begin(self, now_ms: int) -> Parts[None]:
         master = self._master
         self._has_begun = True
         self._seen, self._roles_version = master.version, -1
@@ -87,9 +83,11 @@ class Picture:
         }
         self._agents = dict.fromkeys(master.agents)
         self._frameworks = dict.fromkeys(master.frameworks)
-        self._tasks = dict.fromkeys(
-            task.key for framework in master.frameworks.values() for task in framework.tasks.values()
-        )
+        self._tasks = {}
+        for framework in list(master.frameworks.values()):
+            for task_id in list(framework.tasks):
+                self._tasks[framework.framework_id, task_id] = None
+                yield
 
     def _follow(self) -> None:
         """Note what the oldest changes that were not looked at make due."""
@@ -120,7 +118,7 @@ class Picture:
             self._touched_frameworks[owners[0]] = None
             self._touched_agents[owners[1]] = None
 
-    def _sweep(self, message: pb.Changes, now_ms: int) -> None:
+    def _sweep(self, message: pb.Changes, now_ms: int) -> Parts[None]:
         master = self._master
         for agent_id, heard_ms in reversed(master.agents_heard.items()):
             if heard_ms < self._swept_ms:
@@ -131,13 +129,13 @@ class Picture:
         self._touched_agents, self._touched_frameworks = {}, {}
         self._swept_ms, self._sweep_ms = now_ms, now_ms + SWEEP_MS
         if now_ms >= self._roles_ms and self._roles_version != master.version:
-            began_s = time.thread_time()
             self._roles_version = master.version
-            message.roles.CopyFrom(views.role_list(master, at_once(views.roles(master))))
-            cost_ms = (time.thread_time() - began_s) * 1000
-            self._roles_ms = now_ms + int(cost_ms / ROLES_COST_SHARE_MAX)
+            message.roles.CopyFrom(views.role_list(master))
+            roles = yield from views.roles(master)
+            yield from views.fill(roles, message.roles.roles)
+            self._roles_ms = now_ms + len(roles) * 1_000 // views.ROLES_PER_SECOND_MAX
 
-    def _fill(self, message: pb.Changes) -> None:
+    def _fill(self, message: pb.Changes) -> Parts[None]:
         """Add rows, of peers before those of their tasks."""
         master = self._master
         for agent_id in _first(self._agents, PEERS_MAX):
@@ -149,6 +147,7 @@ class Picture:
                 agent,
                 lambda row: message.agents.append(views.agent_info(master, row)),
             )
+            yield
         for framework_id in _first(self._frameworks, PEERS_MAX):
             framework = master.frameworks.get(framework_id) or master.completed_frameworks.get(framework_id)
             _add(
@@ -158,6 +157,7 @@ class Picture:
                 framework,
                 lambda row: message.frameworks.append(views.framework_info(master, row)),
             )
+            yield
         for key in _first(self._tasks, TASKS_MAX):
             task = master.find_task(key)
             _add(
@@ -167,6 +167,7 @@ class Picture:
                 task,
                 lambda row: message.tasks.append(views.task_info(master, row)),
             )
+            yield
 
 
 def _first(due: dict[Key, None], count: int) -> list[Key]:

@@ -7,15 +7,16 @@ nothing for telemetry. Messages hold batches: a message for each task would cost
 import asyncio
 import json
 import random
-import time
 from collections.abc import Reversible, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+import orjson
 import structlog
 
 from fairlead_master import views
 from fairlead_master.allocation.api import Decision
+from fairlead_master.allocation.parts import Parts
 from fairlead_master.core import events
 from fairlead_master.core.state import Master
 from fairlead_master.runner import Runner
@@ -47,8 +48,7 @@ BEHIND_MAX: Final = 20_000
 """Changes that wait to be published, so that an array of some thousand tasks passes whole; beyond it the oldest are dropped."""
 
 SHARES_INTERVAL_S: Final = 1.0
-SHARES_COST_SHARE_MAX: Final = 0.02
-"""Of the loop's time. With thousands of roles the picture takes many milliseconds, and comes less often."""
+"""At least, between the shares of all roles; ``views.ROLES_PER_SECOND_MAX`` says how long with many."""
 
 WILL_BYTES_MAX: Final = 65_536
 """A status of an agent is smaller. Whatever else comes under its topic is not read."""
@@ -188,18 +188,14 @@ class MasterTelemetry:
             pause_s = SHARES_INTERVAL_S
             if version != self._master.version:
                 version = self._master.version
-                started_s = (
-                    time.thread_time()
-                )  # Turns of others between the parts count too: at worst it comes less often.
-                roles = [
-                    payloads.share(info) for info in await self._runner.in_parts(views.roles(self._master))
-                ]
+                rows = await self._runner.in_parts(_share_rows(self._master))
                 policy = self._master.settings.allocation.policy
-                if (policy, roles) != published:
-                    published = (policy, roles)
+                if (policy, rows) != published:
+                    published = (policy, rows)
+                    roles = orjson.Fragment(b"[" + b",".join(rows) + b"]")
                     fields = {"time_ms": self._runner.clock.now_ms(), "policy": policy, "roles": roles}
                     self.link.retain(self._topics.shares, fields)
-                pause_s = max(pause_s, (time.thread_time() - started_s) / SHARES_COST_SHARE_MAX)
+                pause_s = max(pause_s, len(rows) / views.ROLES_PER_SECOND_MAX)
             await asyncio.sleep(pause_s)
 
     # --- in ------------------------------------------------------------------------------------------------------
@@ -224,6 +220,15 @@ def _tell_failure(part: asyncio.Task[None]) -> None:
     """A bug here costs messages, and somebody must hear of it; the master goes on."""
     if not part.cancelled() and (error := part.exception()) is not None:
         log.error("telemetry.failed", part=part.get_name(), error=repr(error), exc_info=error)
+
+
+def _share_rows(master: Master) -> Parts[list[bytes]]:
+    """Each role's share as JSON: written in parts too."""
+    rows = []
+    for info in (yield from views.roles(master)):
+        rows.append(orjson.dumps(payloads.share(info)))
+        yield
+    return rows
 
 
 def _changes(master: Master, changes: list[tuple[str | TaskKey, str]]) -> list[dict[str, Any]]:

@@ -28,6 +28,10 @@ PENDING: Final = "PENDING"
 AMOUNT_SHOWN_MAX: Final = 2**63 - 1
 """What a field of the schema holds. One agent has at most 2^53 of anything, so an honest cluster stays far below."""
 
+ROLES_PER_SECOND_MAX: Final = 250
+"""Of which one reader is told unasked, in the long run: at some 40 us each 1 % of a processor. With more of them, their shares
+come less often than once a second."""
+
 ROWS_SORTED_MAX: Final = 2_000
 """At once, of those found for a page: beside the page's own some 3 ms."""
 

@@ -1,13 +1,13 @@
 """Metrics for Prometheus: a small HTTP server whose every answer is made from state at the scrape.
 
 The server is the library's own, with a thread for each request; state belongs to the event loop. So a scrape asks the loop for
-plain families and writes them as text in its thread. What is asked again within ``KEPT_S`` gets the same families: a
-scraper that runs wild costs the loop one collection in that time.
+plain families and writes them as text in its thread. Who asks while they are collected, or within ``KEPT_S`` after it, gets the
+same families: however many scrapers run wild, the loop collects for one of them, and rests so long between.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Final
@@ -110,12 +110,12 @@ def check_installed() -> None:
 class MetricsServer:
     """Serves ``/metrics`` until ``close``. Made in the event loop that owns the state."""
 
-    def __init__(self, address: str, collect: Callable[[], Iterable[Family]]) -> None:
+    def __init__(self, address: str, collect: Callable[[], Awaitable[list[Family]]]) -> None:
         """Begin to listen.
 
         Args:
             address: HOST:PORT; port 0 chooses one.
-            collect: gives the families, called in the loop.
+            collect: gives the families; runs in the loop, once at a time.
 
         Raises:
             InvalidMetricsAddress: it cannot be listened on.
@@ -150,9 +150,12 @@ class MetricsServer:
 class _Collector:
     """What the library asks at a scrape, in the thread of the scrape."""
 
-    def __init__(self, collect: Callable[[], Iterable[Family]], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, collect: Callable[[], Awaitable[list[Family]]], loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._collect = collect
         self._loop = loop
+        self._collecting = asyncio.Lock()
         self._families: list[Family] = []
         self._collected_s = -KEPT_S
 
@@ -168,10 +171,11 @@ class _Collector:
             yield made
 
     async def _in_loop(self) -> list[Family]:
-        now_s = time.monotonic()
-        if now_s - self._collected_s >= KEPT_S:
-            self._families, self._collected_s = list(self._collect()), now_s
-        return self._families
+        async with self._collecting:
+            if time.monotonic() - self._collected_s >= KEPT_S:
+                self._families = await self._collect()
+                self._collected_s = time.monotonic()
+            return self._families
 
 
 class LoopDelay:

@@ -1,19 +1,28 @@
-"""Long answers to operators: others have turns between their parts, and what changes meanwhile is told as it is by then."""
+"""Long answers, to operators as to watchers, scrapes and the broker: others have turns between their parts, and what changes
+meanwhile is told as it is by then."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+import orjson
 import pytest
 
+from fairlead_master.allocation.parts import at_once
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
+from fairlead_master.metrics import MasterMetrics
 from fairlead_master.operator_service import OperatorService
+from fairlead_master.picture import SWEEP_MS, Picture
 from fairlead_master.runner import PART_S_MAX, Runner
+from fairlead_master.telemetry import MasterTelemetry
 from fairlead_proto.clock import SteadyClock
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.v1 import operator_pb2 as pb
+from fairlead_telemetry import payloads
+from fairlead_telemetry.broker import BrokerOptions
 from tests.builders.master import Cluster, a_class, a_status, resources
 
 TINY = resources(cpus=0.001)
@@ -86,28 +95,92 @@ def busy() -> Cluster:
     return cluster
 
 
-CALLS = {
-    "GetCluster": pb.GetClusterRequest(),
-    "ListTasks": pb.ListTasksRequest(),
-    "ListAgents": pb.ListRequest(),
-    "ListFrameworks": pb.ListRequest(),
-    "ListRoles": pb.ListRequest(),
-    "ListOffers": pb.ListRequest(),
-    "ListClasses": pb.ListRequest(),
-    "Explain": pb.ExplainRequest(id="f1-101/large"),
+Answer = Callable[[Runner], Coroutine[Any, Any, Any]]
+
+
+def call(name: str, request: Any) -> Answer:
+    return lambda runner: getattr(OperatorService(runner), name)(request, None)
+
+
+async def watched_roles(runner: Runner) -> Any:
+    """What a watcher of rows is sent of roles once it has everything, and something changes."""
+    master, now_ms = runner.machine.master, runner.clock.now_ms()
+    picture = Picture(master)
+    at_once(picture.take(now_ms))
+    while not picture.is_whole:
+        at_once(picture.take(now_ms))
+        now_ms += SWEEP_MS
+    master.note("role", "r1", "changed")
+    message = await runner.in_parts(picture.take(now_ms + SWEEP_MS))
+    assert message is not None
+    return message.roles
+
+
+async def begun_picture(runner: Runner) -> Any:
+    return await runner.in_parts(Picture(runner.machine.master).take(runner.clock.now_ms()))
+
+
+async def scrape(runner: Runner) -> Any:
+    metrics = MasterMetrics("127.0.0.1:0", runner, {}, {}, None)
+    try:
+        return await metrics._collect()
+    finally:
+        metrics.close()
+
+
+async def shares_for_the_broker(runner: Runner) -> Any:
+    telemetry = MasterTelemetry(runner, BrokerOptions(host="127.0.0.1", port=1), "127.0.0.1:5050")
+    retained = asyncio.get_running_loop().create_future()
+    telemetry.link.retain = lambda _, fields: retained.set_result(fields)  # type: ignore[method-assign, assignment]
+    following = asyncio.create_task(telemetry._follow_shares())
+    try:
+        return await retained
+    finally:
+        following.cancel()
+
+
+ANSWERS: dict[str, Answer] = {
+    "GetCluster": call("GetCluster", pb.GetClusterRequest()),
+    "ListTasks": call("ListTasks", pb.ListTasksRequest()),
+    "ListAgents": call("ListAgents", pb.ListRequest()),
+    "ListFrameworks": call("ListFrameworks", pb.ListRequest()),
+    "ListRoles": call("ListRoles", pb.ListRequest()),
+    "ListOffers": call("ListOffers", pb.ListRequest()),
+    "ListClasses": call("ListClasses", pb.ListRequest()),
+    "Explain": call("Explain", pb.ExplainRequest(id="f1-101/large")),
+    "a watcher's picture": begun_picture,
+    "the roles of a watcher": watched_roles,
+    "a scrape": scrape,
+    "the broker's shares": shares_for_the_broker,
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+SUMMED = {"ListRoles", "the roles of a watcher", "the broker's shares"}
+"""For which rows of frameworks, accounts and roles are gone over, one after the other."""
+
+
+@pytest.mark.parametrize("name", ANSWERS)
 async def test_others_have_turns_while_a_long_answer_is_made(name: str) -> None:
     runner = Watched(busy())
-    service = OperatorService(runner)
 
-    answer, turns = await asked(runner, getattr(service, name)(CALLS[name], None))
+    answer, turns = await asked(runner, ANSWERS[name](runner))
 
-    assert answer.ListFields()
-    assert turns >= 100 // PART_ROWS
+    assert answer
+    assert turns >= (4 if name in SUMMED else 1) * 100 // PART_ROWS
     assert runner.at_most <= PART_ROWS
+
+
+async def test_the_broker_is_told_of_roles_in_the_bytes_of_rows_written_at_once() -> None:
+    cluster = busy()
+    runner = Watched(cluster)
+
+    fields = await shares_for_the_broker(runner)
+
+    infos = (await OperatorService(runner).ListRoles(pb.ListRequest(), None)).roles
+    by_role = {info.role: payloads.share(info) for info in infos}
+    rows = [by_role[role] for role in [row["role"] for row in orjson.loads(orjson.dumps(fields))["roles"]]]
+    assert len(rows) == len(infos) == 101
+    assert orjson.dumps(fields) == orjson.dumps({**fields, "roles": rows})
 
 
 async def test_two_long_answers_share_the_turns_that_one_would_have() -> None:
@@ -147,14 +220,14 @@ async def test_what_changes_while_a_listing_is_made_is_told_as_it_is_by_then(tur
     assert answer.version == before, "a watcher from there is told of the end"
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.parametrize("after", [1, 12, 40])
 async def test_an_answer_is_made_though_everything_it_tells_of_leaves_meanwhile(
     name: str, after: int
 ) -> None:
     cluster = busy()
     runner = Watched(cluster)
-    answer = asyncio.ensure_future(getattr(OperatorService(runner), name)(CALLS[name], None))
+    answer = asyncio.ensure_future(ANSWERS[name](runner))
 
     for _ in range(after):
         await asyncio.sleep(0)

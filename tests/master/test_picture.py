@@ -34,7 +34,7 @@ class Reader:
 
     def read(self) -> None:
         """Take one message."""
-        message = self.picture.take(self.cluster.now_ms)
+        message = at_once(self.picture.take(self.cluster.now_ms))
         if message is None:
             return
         self.messages.append(message)

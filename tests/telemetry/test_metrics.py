@@ -18,7 +18,7 @@ from fairlead_master.metrics import ROLES_MAX, MasterMetrics
 from fairlead_master.runner import Runner
 from fairlead_proto.clock import SteadyClock
 from fairlead_sdk import Framework, Task
-from fairlead_telemetry.metrics import InvalidMetricsAddress
+from fairlead_telemetry.metrics import Family, InvalidMetricsAddress, MetricsServer, gauge
 from tests.builders.master import Cluster
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -117,6 +117,24 @@ async def test_roles_beyond_the_bound_have_no_series() -> None:
 
     assert found["fairlead_roles", ()] == ROLES_MAX + 20
     assert sum(name == "fairlead_role_dominant_share" for name, _ in found) == ROLES_MAX
+
+
+async def test_who_asks_while_a_scrape_is_made_gets_the_same() -> None:
+    made = 0
+
+    async def collect() -> list[Family]:
+        nonlocal made
+        made += 1
+        await asyncio.sleep(0.2)
+        return [gauge("made", "How often.", made)]
+
+    server = MetricsServer("127.0.0.1:0", collect)
+    try:
+        texts = await asyncio.gather(*[asyncio.to_thread(scrape, server.port) for _ in range(3)])
+    finally:
+        await asyncio.to_thread(server.close)
+
+    assert [samples(text)["made", ()] for text in texts] == [1, 1, 1]
 
 
 async def test_an_address_in_use_is_named() -> None:
