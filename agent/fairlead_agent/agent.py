@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from structlog.typing import FilteringBoundLogger
 
-import fairlead_agent
 from fairlead_agent.checkpoint import Checkpoint
 from fairlead_agent.config import AgentOptions, kinds_of, settings_of
 from fairlead_agent.core import actions, events
@@ -191,7 +190,7 @@ class Agent:
                     self._files.wake()
                 elif isinstance(action, actions.SendHeartbeat) and self._telemetry is not None:
                     self._telemetry.publish_usage(action, self._runner.machine.state)
-                messages = write_messages(action, self._kinds, fairlead_agent.__version__)
+                messages = write_messages(action, self._kinds)
                 # One session may end and another begin while a turn waits for the disk.
                 self._session.send(messages, session=self._runner.machine.state.session_count)
             case (

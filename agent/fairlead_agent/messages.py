@@ -5,18 +5,15 @@ that cannot be read is answered or logged, and the rest of its batch counts.
 """
 
 import time
-from collections.abc import Iterator
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.core import actions, events
-from fairlead_proto import convert, enum_numbers, fields
-from fairlead_proto.codes import RefusalCode
+from fairlead_proto import convert, fields
+from fairlead_proto.agent_messages import read_orders
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.ids import AgentId
-from fairlead_proto.limits import STATUS_MESSAGE_LENGTH_MAX
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.peers import US, Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.tasks import RunningTask
 from fairlead_proto.v1 import agent_pb2
@@ -46,99 +43,14 @@ def read_batch(
             unknowns.note("message", "a message of a kind that this version does not know")
             continue
         try:
-            found += _read_message(message, kind, batch.epoch, kinds, unknowns)
+            epoch = fields.read_count("epoch", batch.epoch)
+            found += [events.Ordered(epoch, order) for order in read_orders(message, kinds, unknowns)]
         except InvalidFieldError as error:
             log.warning("message.unreadable", message=kind, detail=str(error))
     return found, file_requests
 
 
-def _read_message(
-    message: agent_pb2.MasterMessage, kind: str, epoch: int, kinds: ResourceKinds, unknowns: Unknowns
-) -> Iterator[events.Event]:
-    fields.read_count("epoch", epoch)
-    match kind:
-        case "launch":
-            yield from _read_launch(message.launch, epoch, kinds)
-        case "acknowledge":
-            items = tuple(
-                (
-                    convert.read_key("acknowledge", item.framework_id, item.task_id),
-                    fields.read_count("acknowledge.sequence", item.sequence),
-                )
-                for item in message.acknowledge.items
-            )
-            yield events.StatusesAcknowledged(epoch=epoch, items=items)
-        case "kill":
-            orders = tuple(_read_kill(order, unknowns) for order in message.kill.tasks)
-            yield events.KillRequested(epoch=epoch, orders=orders)
-        case "registered":
-            yield _read_registered(message.registered, epoch)
-        case "refused":
-            yield _read_refused(message.refused, epoch, unknowns)
-        case "ping":
-            yield events.Pinged(epoch=epoch)
-        case _:
-            raise AssertionError(f"message: expected one of the schema, got {kind}")
-
-
-def _read_registered(message: agent_pb2.Registered, epoch: int) -> events.Registered:
-    return events.Registered(
-        epoch=epoch,
-        agent_id=AgentId(fields.read_id("registered.agent_id", message.agent_id)),
-        heartbeat_interval_ms=fields.read_duration(
-            "registered.heartbeat_interval_ms", message.heartbeat_interval_ms
-        ),
-        master=convert.read_peer("registered", message.version, message.capabilities),
-        files_token=fields.read_name("registered.files_token", message.files_token),
-    )
-
-
-def _read_refused(
-    message: agent_pb2.RegistrationRefused, epoch: int, unknowns: Unknowns
-) -> events.RegistrationRefused:
-    """One with a code that only a newer master knows is one to register again after."""
-    code = enum_numbers.read_code(
-        "refused.code",
-        enum_numbers.REFUSAL_CODES,
-        message.code,
-        unknowns,
-        otherwise=RefusalCode.TOO_SLOW,
-    )
-    return events.RegistrationRefused(
-        epoch=epoch, code=code, detail=message.detail[:STATUS_MESSAGE_LENGTH_MAX]
-    )
-
-
-def _read_launch(
-    launch: agent_pb2.Launch, epoch: int, kinds: ResourceKinds
-) -> Iterator[events.LaunchRequested | events.LaunchUnreadable]:
-    orders: list[events.LaunchOrder] = []
-    unreadable: list[events.LaunchUnreadable] = []
-    for task in launch.tasks:
-        framework_id, task_id = convert.read_key("launch", task.framework_id, task.task.task_id)
-        try:
-            spec = convert.read_task("launch.task", task.task, kinds)
-            orders.append(events.LaunchOrder(framework_id, spec))
-        except InvalidFieldError as error:
-            unreadable.append(
-                events.LaunchUnreadable(
-                    epoch=epoch, framework_id=framework_id, task_id=task_id, detail=str(error)
-                )
-            )
-    if orders:
-        yield events.LaunchRequested(epoch=epoch, orders=tuple(orders))
-    yield from unreadable
-
-
-def _read_kill(order: agent_pb2.KillTask, unknowns: Unknowns) -> events.KillOrder:
-    return events.KillOrder(
-        key=convert.read_key("kill", order.framework_id, order.task_id),
-        grace_period_ms=fields.read_duration("kill.grace_period_ms", order.grace_period_ms),
-        reason=convert.read_reason("kill.reason", order.reason, unknowns),
-    )
-
-
-def write_messages(action: SessionAction, kinds: ResourceKinds, version: str) -> list[agent_pb2.AgentMessage]:
+def write_messages(action: SessionAction, kinds: ResourceKinds) -> list[agent_pb2.AgentMessage]:
     """The messages that carry an action."""
     match action:
         case actions.SendStatuses():
@@ -155,19 +67,17 @@ def write_messages(action: SessionAction, kinds: ResourceKinds, version: str) ->
                 for start in range(0, len(statuses), STATUSES_PER_MESSAGE_MAX)
             ]
         case actions.SendRegistration():
-            return [agent_pb2.AgentMessage(register=_write_registration(action, kinds, version))]
+            return [agent_pb2.AgentMessage(register=_write_registration(action, kinds))]
         case actions.SendHeartbeat():
             return [agent_pb2.AgentMessage(heartbeat=_write_heartbeat(action, kinds))]
         case actions.SendGoodbye():
             return [agent_pb2.AgentMessage(goodbye=agent_pb2.Goodbye(reason=action.reason))]
 
 
-def _write_registration(
-    action: actions.SendRegistration, kinds: ResourceKinds, version: str
-) -> agent_pb2.Register:
+def _write_registration(action: actions.SendRegistration, kinds: ResourceKinds) -> agent_pb2.Register:
     command_bytes = sum(sum(map(len, task.spec.command)) for task in action.tasks)
     is_shortened = command_bytes > REGISTER_COMMAND_BYTES_MAX
-    return agent_pb2.Register(
+    message = agent_pb2.Register(
         agent_id=action.agent_id,
         incarnation=action.incarnation,
         hostname=action.hostname,
@@ -178,10 +88,10 @@ def _write_registration(
         last_epoch=action.last_epoch,
         agent_time_ms=_wall_ms(),
         isolation=action.isolation,
-        version=version,
         answers_ping=True,
-        capabilities=convert.OUR_CAPABILITIES,
     )
+    convert.fill_peer(message, US)
+    return message
 
 
 def _write_running(task: RunningTask, kinds: ResourceKinds, *, is_shortened: bool) -> agent_pb2.RunningTask:

@@ -20,7 +20,7 @@ from fairlead_agent.executor_link import Feed
 from fairlead_agent.file_stream import FileStream, OnFileRequest
 from fairlead_agent.messages import read_batch
 from fairlead_proto.backoff import Backoff
-from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.limits import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
@@ -35,9 +35,6 @@ thousand agents knock at a restarted master a hundred times a second."""
 
 QUEUE_LENGTH_MAX: Final = 10_000
 """Messages waiting to be written, most of them batches themselves."""
-
-BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
-"""One written batch. One message can exceed it, and still has room below the limit."""
 
 FLUSH_TIMEOUT_S: Final = 2.0
 """For the last messages of an agent that leaves. They are repeated by its successor if they do not get through."""

@@ -6,9 +6,8 @@ The vocabulary shared with the other roles is read by ``fairlead_proto.convert``
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
-from fairlead_proto import __version__, convert, enum_numbers
+from fairlead_proto import convert, enum_numbers
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.convert import read_status, write_constraint
 from fairlead_proto.fields import (
@@ -22,8 +21,8 @@ from fairlead_proto.fields import (
     read_time,
     refusal,
 )
-from fairlead_proto.limits import DURATION_MS_MAX, MESSAGE_BYTES_MAX, QUANTITY_MAX, UNITS_MAX
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.limits import BATCH_BYTES_MAX, DURATION_MS_MAX, QUANTITY_MAX, UNITS_MAX
+from fairlead_proto.peers import US, Unknowns
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import (
@@ -57,10 +56,6 @@ from fairlead_sdk.events import (
     StatusReceived,
     Welcome,
 )
-
-BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
-"""Where one message of calls is closed and the next begun. Sizes are estimates, so far below what gRPC refuses."""
-
 
 # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -116,7 +111,7 @@ def _write_call(request_id: int, call: Call) -> framework_pb2.FrameworkCall:
 
 
 def _write_hello(hello: Hello) -> framework_pb2.Hello:
-    return framework_pb2.Hello(
+    message = framework_pb2.Hello(
         framework_id=hello.framework_id,
         name=hello.name,
         role=hello.role,
@@ -124,9 +119,9 @@ def _write_hello(hello: Hello) -> framework_pb2.Hello:
         principal=hello.principal,
         last_epoch=hello.last_epoch,
         weight=hello.weight,
-        version=__version__,
-        capabilities=convert.OUR_CAPABILITIES,
     )
+    convert.fill_peer(message, US)
+    return message
 
 
 def _write_demand(demand: Demand) -> framework_pb2.DemandClass:
@@ -244,7 +239,7 @@ def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
         failover_timeout_ms=read_duration(f"{field}.failover_timeout_ms", message.failover_timeout_ms),
         role=read_role(f"{field}.role", message.role),
         custom_resources=tuple(message.custom_resources),
-        master_version=convert.read_peer(field, message.version, message.capabilities).version,
+        master_version=convert.read_peer(field, message).version,
     )
 
 

@@ -1,6 +1,7 @@
 """AgentService: sessions of agents, and questions to them about files in their sandboxes."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,12 +11,14 @@ import structlog
 from fairlead_master import agent_wire, sessions
 from fairlead_master.agent_files import AgentAwayError, AgentFiles
 from fairlead_master.core import events
-from fairlead_master.core.actions import Action, ConfirmAgent, EndAgentSession
+from fairlead_master.core.actions import Action
 from fairlead_master.runner import Runner
 from fairlead_master.sessions import Outbox, Reading, Traffic, converse
+from fairlead_proto.agent_messages import write_orders
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId
+from fairlead_proto.orders import ConfirmAgent, EndAgentSession
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2 as pb
@@ -187,20 +190,18 @@ class _Session:
         self.outbox.put(pb.MasterMessages(epoch=epoch, messages=[pb.MasterMessage(file_request=request)]))
 
     def _send(self, orders: list[Action]) -> None:
-        master = self._runner.machine.master
-        batches = agent_wire.write_actions(
-            orders,  # type: ignore[arg-type]  # the runner routes only actions of this session here
-            self._kinds,
-            epoch=master.epoch,
-            heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
-            files_token=self.files.token,
-        )
-        for batch in batches:
-            self.outbox.put(batch)
-        for order in orders:
+        is_over = False
+        for index, order in enumerate(orders):
             if isinstance(order, ConfirmAgent):
+                orders[index] = replace(order, files_token=self.files.token)
                 self._log = log.bind(agent_id=order.agent_id)
                 self._log.info("agent.registered", session=self.number)
             elif isinstance(order, EndAgentSession):
+                is_over = True
                 self._log.warning("agent.session_ended", code=order.code.value, detail=order.detail)
-                self.outbox.close()
+        epoch = self._runner.machine.master.epoch
+        # The runner routes only orders of this session here.
+        for batch in write_orders(orders, self._kinds, epoch=epoch):  # type: ignore[arg-type]
+            self.outbox.put(batch)
+        if is_over:
+            self.outbox.close()

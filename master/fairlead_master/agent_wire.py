@@ -1,15 +1,12 @@
-"""Between agent messages and the core's events and actions."""
+"""From agent messages to the core's events."""
 
 from collections.abc import Sequence
 from functools import partial
-from operator import attrgetter
 from typing import Final
 
-import fairlead_master
-from fairlead_master.batches import Batches
-from fairlead_master.core import actions, events
+from fairlead_master.core import events
 from fairlead_master.sessions import in_parts
-from fairlead_proto import convert, enum_numbers, fields
+from fairlead_proto import convert, fields
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId
 from fairlead_proto.peers import Unknowns
@@ -18,8 +15,6 @@ from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask, TaskStatus
 from fairlead_proto.v1 import agent_pb2 as pb
 from fairlead_proto.v1 import types_pb2
-
-_Order = actions.LaunchTasks | actions.KillTask | actions.PingAgent | actions.EndAgentSession
 
 _OUR_OWN: Final = frozenset({TaskState.STAGING, TaskState.UNREACHABLE, TaskState.GONE})
 """What only a master says of a task: it was sent to its agent, which is away, or will not return."""
@@ -112,69 +107,3 @@ def _read_status(field: str, message: types_pb2.TaskStatus, unknowns: Unknowns) 
 def _check_state(field: str, state: TaskState) -> None:
     if state in _OUR_OWN:
         raise fields.refusal(f"{field}.state", "a state that an agent may report", state.value)
-
-
-def write_actions(
-    orders: Sequence[actions.ToAgent],
-    kinds: ResourceKinds,
-    *,
-    epoch: int,
-    heartbeat_interval_ms: int,
-    files_token: str = "",
-) -> list[pb.MasterMessages]:
-    """The batches for one agent that actions make, in their order; acknowledgements that follow one another are one."""
-    batches = Batches(lambda: pb.MasterMessages(epoch=epoch), attrgetter("messages"))
-    for action in orders:
-        match action:
-            case actions.ConfirmAgent():
-                registered = batches.message().registered
-                _fill_registered(registered, action.agent_id, epoch, heartbeat_interval_ms, files_token)
-            case actions.AcknowledgeStatuses():
-                _fill_acknowledge(batches.message(len(action.items)).acknowledge, action)
-            case _:
-                _fill_message(batches.message(), action, kinds)
-    return batches.made
-
-
-# Parts are written where they belong: giving a message to another one's constructor copies it.
-
-
-def _fill_registered(
-    registered: pb.Registered, agent_id: str, epoch: int, heartbeat_interval_ms: int, files_token: str
-) -> None:
-    registered.agent_id = agent_id
-    registered.epoch = epoch
-    registered.heartbeat_interval_ms = heartbeat_interval_ms
-    registered.version = fairlead_master.__version__
-    registered.capabilities.extend(convert.OUR_CAPABILITIES)
-    registered.files_token = files_token
-
-
-def _fill_acknowledge(acknowledge: pb.AcknowledgeStatuses, action: actions.AcknowledgeStatuses) -> None:
-    items = acknowledge.items
-    for (framework_id, task_id), sequence in action.items:
-        item = items.add()
-        item.framework_id = framework_id
-        item.task_id = task_id
-        item.sequence = sequence
-
-
-def _fill_message(message: pb.MasterMessage, action: _Order, kinds: ResourceKinds) -> None:
-    match action:
-        case actions.LaunchTasks():
-            launches = message.launch.tasks
-            for task in action.tasks:
-                launch = launches.add()
-                launch.framework_id = action.framework_id
-                convert.fill_task(launch.task, task, kinds)
-        case actions.KillTask():
-            kill = message.kill.tasks.add()
-            kill.framework_id = action.framework_id
-            kill.task_id = action.task_id
-            kill.grace_period_ms = action.grace_period_ms
-            kill.reason = convert.write_reason(action.reason)
-        case actions.PingAgent():
-            message.ping.SetInParent()
-        case actions.EndAgentSession():
-            message.refused.code = enum_numbers.REFUSAL_CODES.of[action.code]
-            message.refused.detail = action.detail

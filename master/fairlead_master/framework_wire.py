@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-import fairlead_master
-from fairlead_master.batches import Batches
 from fairlead_master.core import actions, events
 from fairlead_master.sessions import in_parts
 from fairlead_proto import convert, enum_numbers, fields, limits
+from fairlead_proto.batches import Batches
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
+from fairlead_proto.peers import US
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 
@@ -56,7 +56,7 @@ def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> events.F
         last_epoch=fields.read_count("hello.last_epoch", hello.last_epoch),
         weight=fields.read_weight("hello.weight", hello.weight) if hello.weight else None,
         peer=peer,
-        version=convert.read_peer("hello", hello.version, hello.capabilities).version,
+        version=convert.read_peer("hello", hello).version,
     )
 
 
@@ -278,9 +278,8 @@ def _write_rare(
                 failover_timeout_ms=action.failover_timeout_ms,
                 role=action.role,
                 custom_resources=kinds.custom,
-                version=fairlead_master.__version__,
-                capabilities=convert.OUR_CAPABILITIES,
             )
+            convert.fill_peer(welcome, US)
             return pb.FrameworkEvent(welcome=welcome)
         case actions.FinishReconciliation():
             done = pb.ReconcileDone(

@@ -18,16 +18,13 @@ import grpc
 from google.protobuf.message import Message as ProtobufMessage
 
 from fairlead_master.parsing import parse
-from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.limits import BATCH_BYTES_MAX
 
 QUEUE_BYTES_MAX: Final = 64 * 1024 * 1024
 """What may wait for one peer: some seconds of everything it can be told at full speed."""
 
 WRITE_SECONDS_MAX: Final = 30.0
 """A peer that accepts no batch for this long is treated as stalled."""
-
-BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
-"""Of one written batch. Single messages are kept below by those who make them, so every batch stays under the limit."""
 
 FIRST_MESSAGE_SECONDS_MAX: Final = 10.0
 """From a stream to the Hello or Register that says whose it is: a peer sends it at once, a slow host within seconds."""

@@ -6,7 +6,6 @@ Amounts become vectors of the given ``ResourceKinds``.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from fairlead_proto import limits
 from fairlead_proto.enum_numbers import OPERATORS, REASONS, STATES
@@ -350,16 +349,21 @@ def write_running_task(task: RunningTask, kinds: ResourceKinds) -> agent_pb2.Run
 
 # --- peers -------------------------------------------------------------------------------------------------------
 
-_CAPABILITIES: Final = {capability.value: capability for capability in Capability}
-OUR_CAPABILITIES: Final = tuple(_CAPABILITIES)
-"""As words in a message."""
+_Introduction = agent_pb2.Register | agent_pb2.Registered | framework_pb2.Hello | framework_pb2.Welcome
+"""Messages in which a peer says what it is."""
 
 
-def read_peer(field: str, version: str, capabilities: Sequence[str]) -> Peer:
+def read_peer(field: str, message: _Introduction) -> Peer:
     """What a peer says of itself, as far as this version knows the words."""
-    words = capabilities[: limits.CAPABILITIES_MAX]
-    known = frozenset([_CAPABILITIES[word] for word in words if word in _CAPABILITIES])
-    return Peer(read_name(f"{field}.version", version), known)
+    words = message.capabilities[: limits.CAPABILITIES_MAX]
+    known = frozenset([capability for capability in Capability if capability.value in words])
+    return Peer(read_name(f"{field}.version", message.version), known)
+
+
+def fill_peer(message: _Introduction, peer: Peer) -> None:
+    """Write what a peer is into the message by which it says so."""
+    message.version = peer.version
+    message.capabilities.extend([word.value for word in Capability if word in peer.capabilities])
 
 
 # --- demand ------------------------------------------------------------------------------------------------------

@@ -67,6 +67,13 @@ WAITING_TASKS_MAX: Final = 32
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """One gRPC message. 10,000 small tasks are about 2 MiB."""
 
+BATCH_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 4
+"""Where one message of a stream is closed and the next begun. What is put into one is far below that by itself, so that every
+message stays under the limit."""
+
+RECORDS_PER_ACTION_MAX: Final = 2_000
+"""Statuses, acknowledgements or offers in one part of such a message, for the same reason."""
+
 ACCEPT_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 2
 """One accept: its tasks go to an agent in one message, with a little more around each."""
 

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from fairlead_proto import __version__
 from fairlead_proto.fields import UnknownValueError
 
 Message = TypeVar("Message")
@@ -32,6 +33,10 @@ class Peer:
     version: str = ""
     """For people; empty from peers that say none."""
     capabilities: frozenset[Capability] = frozenset()
+
+
+US: Final = Peer(__version__, frozenset(Capability))
+"""What this version says of itself, in every role."""
 
 
 class Unknowns:

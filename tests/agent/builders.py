@@ -8,22 +8,18 @@ from fairlead_agent.core.events import (
     AgentStarted,
     Event,
     ExecutorConnected,
-    KillOrder,
-    KillRequested,
-    LaunchOrder,
-    LaunchRequested,
+    Ordered,
     ProcessExited,
     ProcessStarted,
-    Registered,
     SandboxesFound,
     SessionOpened,
-    StatusesAcknowledged,
 )
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.records import Record
 from fairlead_agent.core.restore import restore
 from fairlead_agent.core.state import AgentSettings
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.orders import AcknowledgeStatuses, ConfirmAgent, KillTask, LaunchTasks
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskSpec, TaskStatus
@@ -43,15 +39,9 @@ def a_spec(task: str = "t1", **fields: Any) -> TaskSpec:
     return TaskSpec(task_id=TaskId(task), **given)
 
 
-def an_order(task: str = "t1", framework: str = "f1", **fields: Any) -> LaunchOrder:
-    return LaunchOrder(FrameworkId(framework), a_spec(task, **fields))
-
-
-def a_launch(*orders: LaunchOrder | str, epoch: int = 1) -> LaunchRequested:
-    return LaunchRequested(
-        epoch=epoch,
-        orders=tuple(an_order(order) if isinstance(order, str) else order for order in orders or ("t1",)),
-    )
+def a_launch(*tasks: TaskSpec | str, framework: str = "f1", epoch: int = 1) -> Ordered:
+    specs = tuple(a_spec(task) if isinstance(task, str) else task for task in tasks or ("t1",))
+    return Ordered(epoch, LaunchTasks(framework_id=FrameworkId(framework), tasks=specs))
 
 
 def a_kill(
@@ -61,13 +51,16 @@ def a_kill(
     reason: Reason = Reason.KILLED_BY_FRAMEWORK,
     framework: str = "f1",
     epoch: int = 1,
-) -> KillRequested:
-    order = KillOrder(key=a_key(task, framework), grace_period_ms=grace_ms, reason=reason)
-    return KillRequested(epoch=epoch, orders=(order,))
+) -> Ordered:
+    framework_id, task_id = a_key(task, framework)
+    return Ordered(
+        epoch,
+        KillTask(framework_id=framework_id, task_id=task_id, grace_period_ms=grace_ms, reason=reason),
+    )
 
 
-def an_ack(task: str = "t1", sequence: int = 1, *, epoch: int = 1) -> StatusesAcknowledged:
-    return StatusesAcknowledged(epoch=epoch, items=((a_key(task), sequence),))
+def an_ack(task: str = "t1", sequence: int = 1, *, epoch: int = 1) -> Ordered:
+    return Ordered(epoch, AcknowledgeStatuses(items=((a_key(task), sequence),)))
 
 
 def an_exit(task: str = "t1", code: int | None = 0, **fields: Any) -> ProcessExited:
@@ -78,9 +71,9 @@ def a_start(task: str = "t1") -> ProcessStarted:
     return ProcessStarted(key=a_key(task))
 
 
-def a_registration(epoch: int = 1, agent_id: AgentId = AGENT, heartbeat_ms: int = 10**9) -> Registered:
+def a_registration(epoch: int = 1, agent_id: AgentId = AGENT, heartbeat_ms: int = 10**9) -> Ordered:
     # Heartbeats are far away unless the test is about them.
-    return Registered(epoch=epoch, agent_id=agent_id, heartbeat_interval_ms=heartbeat_ms)
+    return Ordered(epoch, ConfirmAgent(agent_id=agent_id, heartbeat_interval_ms=heartbeat_ms))
 
 
 def a_status(
@@ -152,13 +145,13 @@ def a_registered_agent(**fields: Any) -> Driver:
     return driver
 
 
-def a_running_agent(*tasks: LaunchOrder | str, **fields: Any) -> Driver:
+def a_running_agent(*tasks: TaskSpec | str, **fields: Any) -> Driver:
     """A registered one whose tasks run, each RUNNING acknowledged."""
     driver = a_registered_agent(**fields)
-    launch = a_launch(*tasks)
-    driver.step(launch)
-    for order in launch.orders:
-        driver.step(a_start(order.spec.task_id), an_ack(order.spec.task_id, 1))
+    driver.step(a_launch(*tasks))
+    for task in tasks or ("t1",):
+        name = task if isinstance(task, str) else task.task_id
+        driver.step(a_start(name), an_ack(name, 1))
     return driver
 
 

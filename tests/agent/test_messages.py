@@ -6,7 +6,7 @@ from hypothesis import given
 from structlog.testing import capture_logs
 
 from fairlead_agent.core import actions, events
-from fairlead_agent.core.events import KillOrder, KillRequested, SessionOpened, StatusesAcknowledged
+from fairlead_agent.core.events import Ordered, SessionOpened
 from fairlead_agent.messages import (
     REGISTER_COMMAND_BYTES_MAX,
     STATUSES_PER_MESSAGE_MAX,
@@ -18,6 +18,7 @@ from fairlead_proto import convert
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
+from fairlead_proto.orders import ConfirmAgent, EndAgentSession, UnreadableLaunch
 from fairlead_proto.peers import Capability, Peer, Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
@@ -28,10 +29,12 @@ from tests.agent.builders import (
     KINDS,
     Driver,
     a_key,
+    a_kill,
     a_launch,
     a_registration,
     a_spec,
     a_status,
+    an_ack,
 )
 from tests.builders.messages import any_message, from_a_newer_peer, spoiled
 
@@ -115,10 +118,8 @@ def test_orders_are_read_in_order_with_the_epoch_of_their_batch() -> None:
 
     assert found == [
         a_launch("t1", epoch=3),
-        StatusesAcknowledged(epoch=3, items=((a_key("t1"), 2),)),
-        KillRequested(
-            epoch=3, orders=(KillOrder(key=a_key("t1"), grace_period_ms=5, reason=Reason.KILLED_BY_OPERATOR),)
-        ),
+        an_ack("t1", 2, epoch=3),
+        a_kill("t1", grace_ms=5, reason=Reason.KILLED_BY_OPERATOR, epoch=3),
     ]
 
 
@@ -127,11 +128,13 @@ def test_one_unusable_task_does_not_keep_the_others_from_running() -> None:
 
     assert found == [
         a_launch("t1", "t3", epoch=3),
-        events.LaunchUnreadable(
-            epoch=3,
-            framework_id=a_key()[0],
-            task_id=a_key("t2")[1],
-            detail=f"launch.task.resources.cpus: expected 0 to {2**53} (2^53), got -1",
+        Ordered(
+            3,
+            UnreadableLaunch(
+                framework_id=a_key()[0],
+                task_id=a_key("t2")[1],
+                detail=f"launch.task.resources.cpus: expected 0 to {2**53} (2^53), got -1",
+            ),
         ),
     ]
 
@@ -139,9 +142,11 @@ def test_one_unusable_task_does_not_keep_the_others_from_running() -> None:
 def test_resource_this_agent_was_not_told_of_is_named() -> None:
     spec = a_spec("t1", resources=(1000, 0, 0, 0, 5))
 
-    (unreadable,) = read(a_launch_message(spec, kinds=ResourceKinds(("tapes",))))
+    (event,) = read(a_launch_message(spec, kinds=ResourceKinds(("tapes",))))
 
-    assert isinstance(unreadable, events.LaunchUnreadable)
+    assert isinstance(event, Ordered)
+    unreadable = event.order
+    assert isinstance(unreadable, UnreadableLaunch)
     assert "expected a resource this cluster knows (cpus, mem, disk, gpus; others by " in unreadable.detail
     assert "got 'tapes'" in unreadable.detail
 
@@ -194,12 +199,18 @@ def test_whatever_a_master_sends_is_taken_or_logged(batch: agent_pb2.MasterMessa
     with capture_logs() as logs:
         found, file_requests = read_batch(batch, KINDS, LOG, unknowns)
 
-    orders = [order for order in batch.messages if not order.HasField("launch") or order.launch.tasks]
+    # An order about no task is none.
+    orders = [
+        order
+        for order in batch.messages
+        if (order.launch.tasks or not order.HasField("launch"))
+        and (order.kill.tasks or not order.HasField("kill"))
+    ]
     assert len(found) + len(file_requests) + len(logs) + unknowns.counts.total() >= len(orders)
     for event in found:
         for action in agent.step(event):
             if isinstance(action, SessionAction):
-                for message in write_messages(action, KINDS, "1"):
+                for message in write_messages(action, KINDS):
                     message.SerializeToString()
 
 
@@ -217,7 +228,7 @@ def test_refusal_of_an_unknown_kind_is_one_to_try_again_after(number: int, code:
     refused = agent_pb2.RegistrationRefused(code=number, detail="no")  # type: ignore[arg-type]  # a number
 
     assert read(agent_pb2.MasterMessage(refused=refused)) == [
-        events.RegistrationRefused(epoch=3, code=code, detail="no")
+        Ordered(3, EndAgentSession(code=code, detail="no"))
     ]
 
 
@@ -233,10 +244,9 @@ def test_what_only_a_newer_master_knows_is_skipped_counted_and_told_once() -> No
 
     found, _ = read_batch(from_a_newer_peer(batch), KINDS, LOG, unknowns)
 
-    order = KillOrder(key=a_key("t1"), grace_period_ms=0, reason=Reason.NONE)
     assert found == [
-        KillRequested(epoch=3, orders=(order,)),
-        events.RegistrationRefused(epoch=3, code=RefusalCode.TOO_SLOW, detail=""),
+        a_kill("t1", reason=Reason.NONE, epoch=3),
+        Ordered(3, EndAgentSession(code=RefusalCode.TOO_SLOW, detail="")),
     ]
     assert unknowns.counts == {"message": 2, "reason": 1, "code": 1}
     assert told == ["message", "reason", "code"]
@@ -249,14 +259,15 @@ def test_what_a_master_says_of_itself_is_read_as_far_as_it_is_known() -> None:
 
     (event,) = read(agent_pb2.MasterMessage(registered=registered))
 
-    assert isinstance(event, events.Registered)
-    assert event.master == Peer("9.9", frozenset([Capability.SKIPS_UNKNOWN]))
+    assert isinstance(event, Ordered)
+    assert isinstance(event.order, ConfirmAgent)
+    assert event.order.master == Peer("9.9", frozenset([Capability.SKIPS_UNKNOWN]))
 
 
 def test_many_statuses_are_cut_into_messages() -> None:
     statuses = tuple(a_status(f"t{number}") for number in range(2 * STATUSES_PER_MESSAGE_MAX + 1))
 
-    messages = write_messages(actions.SendStatuses(statuses=statuses), KINDS, "1")
+    messages = write_messages(actions.SendStatuses(statuses=statuses), KINDS)
 
     assert [len(message.statuses.statuses) for message in messages] == [1_000, 1_000, 1]
     read_back = [
@@ -272,13 +283,13 @@ def test_registration_with_huge_commands_stays_below_the_size_of_a_message() -> 
     specs = [a_spec(f"t{number}", command=("sh", "-c", huge)) for number in range(200)]
     assert sum(len(word) for spec in specs for word in spec.command) > REGISTER_COMMAND_BYTES_MAX
 
-    (message,) = write_messages(a_registration_of(*specs), KINDS, "1")
+    (message,) = write_messages(a_registration_of(*specs), KINDS)
 
     assert message.ByteSize() < MESSAGE_BYTES_MAX
     assert [list(task.task.command) for task in message.register.tasks] == [["sh"]] * 200
 
 
 def test_registration_with_ordinary_commands_has_them_whole() -> None:
-    (message,) = write_messages(a_registration_of(a_spec(command=("sh", "-c", "true"))), KINDS, "1")
+    (message,) = write_messages(a_registration_of(a_spec(command=("sh", "-c", "true"))), KINDS)
 
     assert list(message.register.tasks[0].task.command) == ["sh", "-c", "true"]

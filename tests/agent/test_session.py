@@ -11,7 +11,7 @@ import structlog
 
 from fairlead_agent import file_stream
 from fairlead_agent import session as session_module
-from fairlead_agent.core.events import Event, Pinged, SessionClosed, SessionOpened
+from fairlead_agent.core.events import Event, Ordered, SessionClosed, SessionOpened
 from fairlead_agent.file_stream import OnFileRequest
 from fairlead_agent.session import MasterSession
 from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
@@ -79,7 +79,7 @@ async def test_message_of_a_newer_master_ends_no_session() -> None:
 
         master.say_newer()
         master.say(ping=agent_pb2.Ping())
-        await caller.until_count(Pinged, 1)
+        await caller.until_count(Ordered, 1)
         await caller.end()
 
     assert caller.session.unknowns.counts == {"message": 1}

@@ -5,11 +5,12 @@ from typing import Any
 
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.core import actions, events, invariants
-from fairlead_master.core.actions import Action, LaunchTasks, OfferTerms, SendOffers, WelcomeFramework
+from fairlead_master.core.actions import Action, OfferTerms, SendOffers, WelcomeFramework
 from fairlead_master.core.machine import Machine, Remembered, is_in_parts
 from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import Constraint, DemandClass, RunningTask, TaskSpec, TaskStatus

@@ -13,7 +13,9 @@ from fairlead_master import agent_wire, framework_wire, views
 from fairlead_master.allocation.parts import Parts, Result, at_once
 from fairlead_master.core import actions, events
 from fairlead_master.operator_service import OperatorService
+from fairlead_proto.agent_messages import write_orders
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.orders import ToAgent
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.v1 import agent_pb2, framework_pb2, operator_pb2, types_pb2
@@ -106,8 +108,8 @@ def step(cluster: Cluster, event: events.Event) -> None:
     for action in cluster.step(event):
         if isinstance(action, actions.ToFramework):
             framework_wire.write_actions([action], KINDS, epoch=1, heartbeat_interval_ms=1)
-        elif isinstance(action, actions.ToAgent):
-            agent_wire.write_actions([action], KINDS, epoch=1, heartbeat_interval_ms=1)
+        elif isinstance(action, ToAgent):
+            write_orders([action], KINDS, epoch=1)
 
 
 def read(what: Any, session: int) -> Sequence[events.Event]:

@@ -4,6 +4,7 @@ import pytest
 
 from fairlead_master import sessions
 from fairlead_master.sessions import Outbox
+from fairlead_proto.limits import BATCH_BYTES_MAX
 
 
 class Letter:
@@ -16,8 +17,8 @@ class Letter:
 
 async def test_a_batch_is_as_much_as_one_message_may_carry() -> None:
     outbox: Outbox[Letter] = Outbox()
-    third = sessions.BATCH_BYTES_MAX // 3
-    letters = [Letter(third) for _ in range(4)] + [Letter(sessions.BATCH_BYTES_MAX + 1), Letter(1)]
+    third = BATCH_BYTES_MAX // 3
+    letters = [Letter(third) for _ in range(4)] + [Letter(BATCH_BYTES_MAX + 1), Letter(1)]
     for letter in letters:
         outbox.put(letter)
     outbox.close()

@@ -7,13 +7,15 @@ import tracemalloc
 import pytest
 
 from fairlead_master import agent_wire, framework_wire
-from fairlead_master import batches as batches_module
 from fairlead_master.core import actions, events
-from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
 from fairlead_master.sessions import READ_BYTES_MAX, RECORDS_PER_EVENT_MAX, Reading, host_of
+from fairlead_proto import batches as batches_module
+from fairlead_proto.agent_messages import write_orders
 from fairlead_proto.codes import Rejection
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
+from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
+from fairlead_proto.orders import AcknowledgeStatuses, LaunchTasks, ToAgent
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
@@ -51,26 +53,26 @@ def an_answer(request_id: int) -> actions.AnswerAccept:
     )
 
 
-def an_acknowledgement(task_id: str) -> actions.AcknowledgeStatuses:
-    return actions.AcknowledgeStatuses(session=SESSION, items=(((FrameworkId("f1"), TaskId(task_id)), 2),))
+def an_acknowledgement(task_id: str) -> AcknowledgeStatuses:
+    return AcknowledgeStatuses(session=SESSION, items=(((FrameworkId("f1"), TaskId(task_id)), 2),))
 
 
-def a_launch(task_id: str, environment_bytes: int = 0) -> actions.LaunchTasks:
+def a_launch(task_id: str, environment_bytes: int = 0) -> LaunchTasks:
     spec = TaskSpec(
         task_id=TaskId(task_id),
         resources=(1000, 0, 0, 0),
         command=("true",),
         environment={"X": "x" * environment_bytes},
     )
-    return actions.LaunchTasks(session=SESSION, framework_id=FrameworkId("f1"), tasks=(spec,))
+    return LaunchTasks(session=SESSION, framework_id=FrameworkId("f1"), tasks=(spec,))
 
 
 def to_framework(*orders: actions.ToFramework) -> list[framework_pb2.FrameworkEvents]:
     return framework_wire.write_actions(orders, KINDS, epoch=7, heartbeat_interval_ms=5000)
 
 
-def to_agent(*orders: actions.ToAgent) -> list[agent_pb2.MasterMessages]:
-    return agent_wire.write_actions(orders, KINDS, epoch=7, heartbeat_interval_ms=5000)
+def to_agent(*orders: ToAgent) -> list[agent_pb2.MasterMessages]:
+    return write_orders(orders, KINDS, epoch=7)
 
 
 def test_statuses_that_follow_one_another_share_an_event_and_never_overtake() -> None:

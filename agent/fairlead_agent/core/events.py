@@ -1,12 +1,11 @@
 """What happens to an agent: facts from the master, from the executor, from the disk, and the passing of time."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from fairlead_proto.codes import RefusalCode
-from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
-from fairlead_proto.peers import Peer
+from fairlead_proto.ids import TaskKey
+from fairlead_proto.orders import Order
 from fairlead_proto.task_state import Reason
-from fairlead_proto.tasks import TaskSpec, TaskUsage
+from fairlead_proto.tasks import TaskUsage
 from fairlead_proto.value import short_value, value
 
 
@@ -22,7 +21,7 @@ class Tick:
     """A deadline has passed; see ``AgentMachine.next_deadline_ms``."""
 
 
-# From the master. Each names the epoch of the master that said it.
+# From the master.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,89 +34,12 @@ class SessionClosed:
     """The stream is gone; nothing of it will be reported after this."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
-    """The master accepted the registration."""
-
-    epoch: int
-    agent_id: AgentId
-    heartbeat_interval_ms: int
-    master: Peer = field(default_factory=Peer)
-    files_token: str = ""
-    """Begins a stream of files; empty from a master that has none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrationRefused:
-    """The master refused the registration, or ended the session."""
-
-    epoch: int
-    code: RefusalCode
-    detail: str
-
-
 @short_value
-class LaunchOrder:
-    """One task to start, environment included."""
-
-    framework_id: FrameworkId
-    spec: TaskSpec
-
-    @property
-    def key(self) -> TaskKey:
-        """The task's name in the whole cluster."""
-        return self.framework_id, self.spec.task_id
-
-
-@value
-class LaunchRequested:
-    """The master wants these tasks started."""
+class Ordered:
+    """The master of this epoch gave an order."""
 
     epoch: int
-    orders: tuple[LaunchOrder, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchUnreadable:
-    """The master wants a task started whose description this agent cannot use."""
-
-    epoch: int
-    framework_id: FrameworkId
-    task_id: TaskId
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillOrder:
-    """One task to end."""
-
-    key: TaskKey
-    grace_period_ms: int
-    """0: the task's own."""
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillRequested:
-    """The master wants these tasks ended."""
-
-    epoch: int
-    orders: tuple[KillOrder, ...]
-
-
-@value
-class StatusesAcknowledged:
-    """The master has, of each task, every status up to the number."""
-
-    epoch: int
-    items: tuple[tuple[TaskKey, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pinged:
-    """The master wants a sign of life."""
-
-    epoch: int
+    order: Order
 
 
 # From the executor.
@@ -203,9 +125,8 @@ class LeaveRequested:
     reason: str
 
 
-MasterOrder = Registered | LaunchRequested | LaunchUnreadable | KillRequested | StatusesAcknowledged | Pinged
 ExecutorEvent = (
     ExecutorConnected | ExecutorLost | ProcessStarted | ProcessStartFailed | ProcessExited | UsageMeasured
 )
 HostEvent = AgentStarted | SandboxesFound | DiskMeasured | LeaveRequested
-Event = Tick | SessionOpened | SessionClosed | RegistrationRefused | MasterOrder | ExecutorEvent | HostEvent
+Event = Tick | SessionOpened | SessionClosed | Ordered | ExecutorEvent | HostEvent

@@ -12,20 +12,14 @@ from fairlead_agent.core.events import (
     Event,
     ExecutorConnected,
     ExecutorLost,
-    KillRequested,
-    LaunchRequested,
-    LaunchUnreadable,
     LeaveRequested,
-    Pinged,
+    Ordered,
     ProcessExited,
     ProcessStarted,
     ProcessStartFailed,
-    Registered,
-    RegistrationRefused,
     SandboxesFound,
     SessionClosed,
     SessionOpened,
-    StatusesAcknowledged,
     Tick,
     UsageMeasured,
 )
@@ -61,6 +55,15 @@ from fairlead_agent.core.tasks import (
     start_process,
 )
 from fairlead_proto.ids import TaskKey
+from fairlead_proto.orders import (
+    AcknowledgeStatuses,
+    ConfirmAgent,
+    EndAgentSession,
+    KillTask,
+    LaunchTasks,
+    PingAgent,
+    UnreadableLaunch,
+)
 
 
 @unique
@@ -103,21 +106,17 @@ class AgentMachine:
         step.now_ms = now_ms
         decided: list[Action] = []
         for event in happened:
-            take = _OF_TASKS.get(type(event))
-            if take is None or state.leave is not None:
+            kind = type(event.order) if type(event) is Ordered else type(event)
+            if kind not in _OF_TASKS or state.leave is not None:
                 decided += step.finish()
                 decided += self._take_alone(event)
             else:
-                take(step, event)
+                _TAKERS[type(event)](step, event)
         return decided + step.finish() if decided else step.finish()
 
     def _take_alone(self, event: Event) -> list[Action]:
         step, state = self._step, self._state
-        take = _TAKERS.get(type(event))
-        if take is not None:
-            take(step, event)
-        else:
-            _take_order(step, event)
+        _TAKERS[type(event)](step, event)
         if state.leave is not None and not state.live:
             finish_leave(step)
         return step.finish()
@@ -144,10 +143,14 @@ class AgentMachine:
         return SandboxState.COLLECTED if key in state.over else SandboxState.UNKNOWN
 
 
-def _take_order(step: Step, event: Any) -> None:
-    """An order of a master, if it is one to obey."""
-    if event.epoch == step.state.epoch or obeys(step, event.epoch):
-        _OBEYERS[type(event)](step, event)
+def _take_order(step: Step, event: Ordered) -> None:
+    """Carry out an order of a master, if it is one to obey."""
+    order = event.order
+    if type(order) is EndAgentSession:
+        # Not subject to the epoch: a master that knows itself to be old says so by this.
+        refuse(step, order, event.epoch)
+    elif event.epoch == step.state.epoch or obeys(step, event.epoch):
+        _OBEYERS[type(order)](step, order)
 
 
 def _leave(step: Step, event: LeaveRequested) -> None:
@@ -199,12 +202,12 @@ def _take_task_deadline(step: Step, due: Due, key: TaskKey) -> None:
 _Take = Callable[[Step, Any], None]
 
 _OBEYERS: Final[Mapping[type, _Take]] = {
-    Registered: register,
-    LaunchRequested: launch,
-    LaunchUnreadable: refuse_unreadable,
-    KillRequested: kill,
-    StatusesAcknowledged: acknowledge,
-    Pinged: answer_ping,
+    ConfirmAgent: register,
+    LaunchTasks: launch,
+    UnreadableLaunch: refuse_unreadable,
+    KillTask: kill,
+    AcknowledgeStatuses: acknowledge,
+    PingAgent: answer_ping,
 }
 """Orders of a master, which are taken from one of the newest epoch only."""
 
@@ -215,8 +218,7 @@ _TAKERS: Final[Mapping[type, _Take]] = {
     ProcessStartFailed: end_process,
     SessionOpened: open_session,
     SessionClosed: close_session,
-    # Not subject to the epoch: a master that knows itself to be old says so by this.
-    RegistrationRefused: refuse,
+    Ordered: _take_order,
     ExecutorConnected: connect_executor,
     ExecutorLost: lose_executor,
     UsageMeasured: take_usage,
@@ -225,13 +227,9 @@ _TAKERS: Final[Mapping[type, _Take]] = {
     DiskMeasured: measure_disk,
     LeaveRequested: _leave,
 }
-"""All other events."""
+"""By event."""
 
-_OF_TASKS: Final[Mapping[type, _Take]] = {
-    ProcessStarted: start_process,
-    ProcessExited: end_process,
-    ProcessStartFailed: end_process,
-    LaunchRequested: _take_order,
-    StatusesAcknowledged: _take_order,
-}
-"""Events of a busy agent, which neither begin nor end anything that carries its statuses."""
+_OF_TASKS: Final = frozenset(
+    {ProcessStarted, ProcessExited, ProcessStartFailed, LaunchTasks, AcknowledgeStatuses}
+)
+"""Events and orders of a busy agent, which neither begin nor end anything that carries its statuses."""

@@ -21,9 +21,6 @@ from fairlead_agent.core.actions import (
 )
 from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.events import (
-    Pinged,
-    Registered,
-    RegistrationRefused,
     SessionClosed,
     SessionOpened,
     UsageMeasured,
@@ -32,6 +29,7 @@ from fairlead_agent.core.state import AgentState, Leave, Step
 from fairlead_agent.core.statuses import schedule_resend
 from fairlead_agent.core.tasks import begin_kill
 from fairlead_proto.codes import RefusalCode
+from fairlead_proto.orders import ConfirmAgent, EndAgentSession, PingAgent
 from fairlead_proto.resources import CPUS, DISK, MEM, Vector
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import RunningTask
@@ -91,34 +89,34 @@ def obeys(step: Step, epoch: int) -> bool:
     return True
 
 
-def register(step: Step, event: Registered) -> None:
+def register(step: Step, order: ConfirmAgent) -> None:
     """The master has accepted the registration: send what came up since, and begin to beat."""
     state = step.state
     if not state.is_session_open:
         return
-    if event.agent_id != state.agent_id:
-        state.agent_id = event.agent_id
+    if order.agent_id != state.agent_id:
+        state.agent_id = order.agent_id
         step.write_identity()
     state.is_registered = True
-    step.do(ConfirmSession(agent_id=state.agent_id, master=event.master, files_token=event.files_token))
+    step.do(ConfirmSession(agent_id=state.agent_id, master=order.master, files_token=order.files_token))
     step.statuses.extend(state.held)
     state.held = []
     state.resend_delays_ms.clear()
     for key in state.outboxes:
         schedule_resend(state, key, step.now_ms)
-    state.heartbeat_interval_ms = max(event.heartbeat_interval_ms, limits.HEARTBEAT_INTERVAL_MIN_MS)
+    state.heartbeat_interval_ms = max(order.heartbeat_interval_ms, limits.HEARTBEAT_INTERVAL_MIN_MS)
     state.deadlines.set(Due.HEARTBEAT, step.now_ms + state.heartbeat_interval_ms)
 
 
-def refuse(step: Step, event: RegistrationRefused) -> None:
+def refuse(step: Step, order: EndAgentSession, epoch: int) -> None:
     """The master does not want this session: try again later, or never."""
-    is_final = event.code in {RefusalCode.INVALID, RefusalCode.SUPERSEDED}
-    if is_final and event.epoch >= step.state.epoch:
+    is_final = order.code in {RefusalCode.INVALID, RefusalCode.SUPERSEDED}
+    if is_final and epoch >= step.state.epoch:
         step.do_last(
-            LeaveCluster(is_refused=True, message=f"the master refused ({event.code.value}): {event.detail}")
+            LeaveCluster(is_refused=True, message=f"the master refused ({order.code.value}): {order.detail}")
         )
     else:
-        step.do(CloseSession(reason=f"{event.code.value}: {event.detail}"))
+        step.do(CloseSession(reason=f"{order.code.value}: {order.detail}"))
 
 
 def beat(step: Step) -> None:
@@ -135,7 +133,7 @@ def beat(step: Step) -> None:
         send_heartbeat(step)
 
 
-def answer_ping(step: Step, _event: Pinged) -> None:
+def answer_ping(step: Step, _order: PingAgent) -> None:
     """Give a sign of life with the latest figures, and without waiting for newer ones."""
     if step.state.is_registered:
         send_heartbeat(step)

@@ -7,10 +7,10 @@ each task by itself, and starts anew with every session.
 
 from fairlead_agent.core import limits
 from fairlead_agent.core.deadlines import Due
-from fairlead_agent.core.events import StatusesAcknowledged
 from fairlead_agent.core.records import StatusesAccepted, StatusMade
 from fairlead_agent.core.state import AgentState, LiveTask, Step
 from fairlead_proto.ids import TaskKey
+from fairlead_proto.orders import AcknowledgeStatuses
 from fairlead_proto.task_state import TERMINAL, TRANSITIONS, Reason, TaskState
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 
@@ -135,11 +135,11 @@ def schedule_resend(state: AgentState, key: TaskKey, now_ms: int) -> None:
     state.deadlines.set(Due.RESEND, at_ms, key)
 
 
-def acknowledge(step: Step, event: StatusesAcknowledged) -> None:
+def acknowledge(step: Step, order: AcknowledgeStatuses) -> None:
     """Drop the statuses the master has. Late, repeated and unknown acknowledgements change nothing."""
     state = step.state
     outboxes, records, over, delays_ms = state.outboxes, step.records, state.over, state.resend_delays_ms
-    for key, sequence in event.items:
+    for key, sequence in order.items:
         outbox = outboxes.get(key)
         if outbox is None or outbox[0].sequence > sequence:
             continue

@@ -25,11 +25,6 @@ from fairlead_agent.core.deadlines import Due
 from fairlead_agent.core.events import (
     ExecutorConnected,
     ExecutorLost,
-    KillOrder,
-    KillRequested,
-    LaunchOrder,
-    LaunchRequested,
-    LaunchUnreadable,
     ProcessExited,
     ProcessStarted,
     ProcessStartFailed,
@@ -39,29 +34,29 @@ from fairlead_agent.core.sandboxes import keep_sandbox
 from fairlead_agent.core.state import Kill, LiveTask, Step
 from fairlead_agent.core.statuses import move, repeat, report_first, report_unmoved
 from fairlead_proto.ids import TaskKey
+from fairlead_proto.orders import KillTask, LaunchTasks, UnreadableLaunch
 from fairlead_proto.resources import format_bytes, format_milli
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskSpec, TaskUsage
 
 
-def launch(step: Step, event: LaunchRequested) -> None:
+def launch(step: Step, order: LaunchTasks) -> None:
     """Start each task that was never heard of; report each that was."""
-    for order in event.orders:
-        key = (order.framework_id, order.spec.task_id)
+    for spec in order.tasks:
+        key = (order.framework_id, spec.task_id)
         if repeat_known(step, key):
             continue
         if step.state.leave is not None:
             message = f"the agent is leaving: {step.state.leave.reason}"
             report_first(step, key, TaskState.DROPPED, Reason.AGENT_REMOVED, message)
             continue
-        _take(step, key, order)
+        _take(step, key, spec)
 
 
-def refuse_unreadable(step: Step, event: LaunchUnreadable) -> None:
+def refuse_unreadable(step: Step, order: UnreadableLaunch) -> None:
     """Report a task whose description cannot be used, unless the key is known already."""
-    key = (event.framework_id, event.task_id)
-    if not repeat_known(step, key):
-        report_first(step, key, TaskState.ERROR, Reason.INVALID_TASK, event.detail)
+    if not repeat_known(step, order.key):
+        report_first(step, order.key, TaskState.ERROR, Reason.INVALID_TASK, order.detail)
 
 
 def repeat_known(step: Step, key: TaskKey) -> bool:
@@ -80,12 +75,12 @@ def repeat_known(step: Step, key: TaskKey) -> bool:
     return True
 
 
-def _take(step: Step, key: TaskKey, order: LaunchOrder) -> None:
-    state, now_ms, spec = step.state, step.now_ms, order.spec
+def _take(step: Step, key: TaskKey, spec: TaskSpec) -> None:
+    state, now_ms = step.state, step.now_ms
     kept = replace(spec, environment={}) if spec.environment else spec
     task = LiveTask(key=key, spec=kept, launched_ms=now_ms)
     state.live[key] = task
-    step.write(TaskLaunched(framework_id=order.framework_id, spec=kept, launched_ms=now_ms))
+    step.write(TaskLaunched(framework_id=task.framework_id, spec=kept, launched_ms=now_ms))
     state.deadlines.set(Due.SLOW_START, now_ms + limits.SLOW_START_MS, key)
     if state.is_executor_connected:
         order_process(step, task, spec)
@@ -106,21 +101,16 @@ def confirm_slow_start(step: Step, task: LiveTask) -> None:
     step.state.deadlines.cancel(Due.SLOW_START, task.key)
 
 
-def kill(step: Step, event: KillRequested) -> None:
-    """Begin to end each task that lives; answer for each that does not."""
-    for order in event.orders:
-        task = step.state.live.get(order.key)
-        if task is not None:
-            begin_kill(step, task, reason=order.reason, grace_period_ms=order.grace_period_ms)
-        elif not repeat_known(step, order.key):
-            _report_lost_launch(step, order)
-
-
-def _report_lost_launch(step: Step, order: KillOrder) -> None:
-    # The stream is ordered: a kill for a task that was never launched here means that the launch went down with an
-    # earlier stream. Reporting it dropped also keeps the task from being started by a copy that is still to come.
-    message = "the agent was asked to end a task that had never reached it"
-    report_first(step, order.key, TaskState.DROPPED, Reason.UNKNOWN_TASK, message)
+def kill(step: Step, order: KillTask) -> None:
+    """Begin to end a task that lives; answer for one that does not."""
+    task = step.state.live.get(order.key)
+    if task is not None:
+        begin_kill(step, task, reason=order.reason, grace_period_ms=order.grace_period_ms)
+    elif not repeat_known(step, order.key):
+        # The stream is ordered: a kill for a task that was never launched here means that the launch went down with an
+        # earlier stream. Reporting it dropped also keeps the task from being started by a copy that is still to come.
+        message = "the agent was asked to end a task that had never reached it"
+        report_first(step, order.key, TaskState.DROPPED, Reason.UNKNOWN_TASK, message)
 
 
 def begin_kill(

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Final, get_args
 
 from fairlead_master.allocation.weights import Weight
-from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode, Rejection
-from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId, TaskKey
+from fairlead_proto.codes import CallCode, ErrorCode, Rejection
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.orders import ToAgent
 from fairlead_proto.resources import Vector
-from fairlead_proto.task_state import Reason
-from fairlead_proto.tasks import TaskSpec, TaskStatus
+from fairlead_proto.tasks import TaskStatus
 from fairlead_proto.value import short_value, value
 
 # --- to frameworks -----------------------------------------------------------------------------------------------
@@ -137,61 +137,6 @@ class EndFrameworkSession:
     detail: str
 
 
-# --- to agents ---------------------------------------------------------------------------------------------------
-
-
-@value
-class ConfirmAgent:
-    """Tell an agent that it is registered."""
-
-    session: int
-    agent_id: AgentId
-
-
-@value
-class LaunchTasks:
-    """Start tasks of one framework on an agent."""
-
-    session: int
-    framework_id: FrameworkId
-    tasks: tuple[TaskSpec, ...]
-
-
-@value
-class KillTask:
-    """End a task on its agent."""
-
-    session: int
-    framework_id: FrameworkId
-    task_id: TaskId
-    grace_period_ms: int
-    reason: Reason
-
-
-@value
-class AcknowledgeStatuses:
-    """Tell an agent which statuses need not be sent again: of each task, those up to the number."""
-
-    session: int
-    items: tuple[tuple[TaskKey, int], ...]
-
-
-@value
-class PingAgent:
-    """Ask an agent for a sign of life."""
-
-    session: int
-
-
-@value
-class EndAgentSession:
-    """Send a refusal and close the session."""
-
-    session: int
-    code: RefusalCode
-    detail: str
-
-
 # --- durable -----------------------------------------------------------------------------------------------------
 
 
@@ -289,5 +234,4 @@ ToFramework = (
     | AnnounceAgentGone
     | EndFrameworkSession
 )
-ToAgent = ConfirmAgent | LaunchTasks | KillTask | AcknowledgeStatuses | PingAgent | EndAgentSession
 Action = Durable | ToFramework | ToAgent | AnswerOperator

@@ -10,14 +10,7 @@ from itertools import islice
 from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_master.core import measurements, offers, registrations, tasks
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.actions import (
-    AnnounceAgentGone,
-    ConfirmAgent,
-    EndAgentSession,
-    ForgetAgent,
-    PingAgent,
-    StoreAgent,
-)
+from fairlead_master.core.actions import AnnounceAgentGone, ForgetAgent, StoreAgent
 from fairlead_master.core.events import (
     AgentBeat,
     AgentConnected,
@@ -28,6 +21,7 @@ from fairlead_master.core.events import (
 from fairlead_master.core.state import Agent, AgentState, Master
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
+from fairlead_proto.orders import ConfirmAgent, EndAgentSession, PingAgent
 from fairlead_proto.task_state import Reason, TaskState, can_move
 
 _ADDED_ATTRIBUTES = ("hostname", "agent_id")
@@ -174,7 +168,13 @@ def _open_session(master: Master, agent: Agent, event: AgentConnected, now_ms: i
     master.agent_by_session[event.session] = agent
     master.hear(agent, now_ms)
     master.allocator.update_agent(agent.agent_id, agent.total, agent.attributes)
-    master.out.append(ConfirmAgent(session=event.session, agent_id=agent.agent_id))
+    master.out.append(
+        ConfirmAgent(
+            session=event.session,
+            agent_id=agent.agent_id,
+            heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
+        )
+    )
 
 
 def _judge_capacity(master: Master, agent: Agent) -> None:

@@ -24,9 +24,7 @@ from fairlead_master.core.actions import (
     Action,
     AnswerCall,
     AnswerOperator,
-    ConfirmAgent,
     Durable,
-    EndAgentSession,
     EndFrameworkSession,
     ForgetAgent,
     ForgetFramework,
@@ -39,6 +37,7 @@ from fairlead_master.core.actions import (
 )
 from fairlead_master.core.state import Master
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
+from fairlead_proto.orders import ConfirmAgent, EndAgentSession
 
 Subject = tuple[str, str]
 """What a durable action is about: a later one about the same takes its place."""

@@ -9,7 +9,6 @@ from fairlead_master.core.actions import (
     AnswerAccept,
     AnswerCall,
     LaunchAnswer,
-    LaunchTasks,
     OfferTerms,
     RescindOffers,
     SendOffers,
@@ -19,6 +18,8 @@ from fairlead_master.core.state import Framework, Master, Offer, Task, remember,
 from fairlead_master.core.tasks import forward, kept_labels, shortened
 from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import OfferId, TaskId
+from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
+from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.resources import Vector, add, fits, scale
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskSpec
@@ -81,8 +82,8 @@ def run_cycle(master: Master, now_ms: int) -> None:
             )
         )
     for session, offers in terms.items():
-        for start in range(0, len(offers), bounds.RECORDS_PER_ACTION_MAX):
-            some = tuple(offers[start : start + bounds.RECORDS_PER_ACTION_MAX])
+        for start in range(0, len(offers), RECORDS_PER_ACTION_MAX):
+            some = tuple(offers[start : start + RECORDS_PER_ACTION_MAX])
             master.out.append(SendOffers(session=session, offers=some))
 
 

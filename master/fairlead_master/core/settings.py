@@ -54,9 +54,6 @@ TASKS_BESIDE_CYCLE_MAX: Final = 100
 OFFERS_EXPIRED_PER_STEP_MAX: Final = 250
 """Offers that one step ends because their leases are over: each takes 20 to 40 µs, since its class is wanted again."""
 
-RECORDS_PER_ACTION_MAX: Final = 2_000
-"""Statuses or offers in one action, so that a message made of it stays far below what a peer takes."""
-
 UNKNOWN_STATUS_MESSAGE: Final = "no agent and no history knows this task"
 
 

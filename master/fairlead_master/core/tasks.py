@@ -9,10 +9,12 @@ from typing import Final
 
 from fairlead_master.core import measurements
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.actions import AcknowledgeStatuses, ForwardStatuses, KillTask
+from fairlead_master.core.actions import ForwardStatuses
 from fairlead_master.core.events import StatusesAcknowledged
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Task
 from fairlead_proto.ids import FrameworkId, TaskKey
+from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
+from fairlead_proto.orders import AcknowledgeStatuses, KillTask
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import TERMINAL, Reason, TaskState, can_move, is_terminal
 from fairlead_proto.tasks import TaskStatus
@@ -278,8 +280,8 @@ def forward(master: Master, framework: Framework, statuses: list[TaskStatus]) ->
     session = framework.session
     if session is None:
         return
-    while len(statuses) > bounds.RECORDS_PER_ACTION_MAX:
-        some, statuses = statuses[: bounds.RECORDS_PER_ACTION_MAX], statuses[bounds.RECORDS_PER_ACTION_MAX :]
+    while len(statuses) > RECORDS_PER_ACTION_MAX:
+        some, statuses = statuses[:RECORDS_PER_ACTION_MAX], statuses[RECORDS_PER_ACTION_MAX:]
         master.out.append(ForwardStatuses(session=session, statuses=tuple(some)))
     master.out.append(ForwardStatuses(session=session, statuses=tuple(statuses)))
 

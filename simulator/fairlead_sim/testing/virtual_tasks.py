@@ -10,6 +10,7 @@ from fairlead_agent.core.records import StatusMade
 from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine
 from fairlead_proto.ids import FrameworkId, TaskId, TaskKey
+from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import TaskState, is_terminal
 from fairlead_proto.tasks import TaskSpec, TaskStatus
@@ -101,7 +102,7 @@ class TaskBook:
     def saw_master(self, machine: Machine, _event: events.Event, decided: Sequence[actions.Action]) -> None:
         """Note the launches among what a master decided."""
         for action in decided:
-            if isinstance(action, actions.LaunchTasks):
+            if isinstance(action, LaunchTasks):
                 agent = self._agents[machine.master.agent_by_session[action.session].agent_id]
                 for spec in action.tasks:
                     self.by_key[action.framework_id, spec.task_id] = VirtualTask(

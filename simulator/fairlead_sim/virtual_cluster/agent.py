@@ -17,9 +17,7 @@ from fairlead_agent.core.restore import restore
 from fairlead_agent.core.state import AgentSettings
 from fairlead_agent.core.turn import Turn
 from fairlead_agent.runner import BUSY_EVENTS, JOURNAL_ATTEMPTS_MAX, JOURNAL_PAUSE_S
-from fairlead_master.core import actions as of_master
 from fairlead_master.core import events as to_master
-from fairlead_proto.codes import RefusalCode
 from fairlead_proto.pace import Pace
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sim.engine import Reminder
@@ -76,7 +74,6 @@ class SimulatedAgent:
         processes: Processes,
         options: HostOptions,
         *,
-        heartbeat_interval_ms: int,
         disk: Disk | None,
         observers: AgentObservers | None = None,
     ) -> None:
@@ -87,7 +84,6 @@ class SimulatedAgent:
             settings: of its core; its host's name is its name on the network.
             processes: of its host.
             options: how long things take there.
-            heartbeat_interval_ms: the master's, for its confirmations.
             disk: that of its journal; None if nothing is written down, as nothing fails.
             observers: told of all it does.
         """
@@ -104,7 +100,6 @@ class SimulatedAgent:
         self._engine = network.engine
         self._network = network
         self._options = options
-        self._heartbeat_interval_ms = heartbeat_interval_ms
         self._observers = observers
         self._pace = Pace(BUSY_EVENTS)
         self._turn: Turn | None = None
@@ -209,8 +204,7 @@ class SimulatedAgent:
 
     def _received(self, connection: Connection, message: Message) -> None:
         if connection is self._connection:
-            epoch, interval_ms = connection.epoch, self._heartbeat_interval_ms
-            self._post([order_of(epoch, interval_ms, order) for order in message])
+            self._post([events.Ordered(connection.epoch, order) for order in message])
 
     def _lost(self, connection: Connection) -> None:
         if connection is self._connection and self.machine is not None:
@@ -442,32 +436,3 @@ def registration(session: int, action: actions.SendRegistration, now_ms: int) ->
         agent_time_ms=now_ms,
         isolation=action.isolation,
     )
-
-
-def order_of(epoch: int, heartbeat_interval_ms: int, action: of_master.Action) -> events.Event:
-    """What an agent's shell makes of a message of the master."""
-    match action:
-        # Those of every task come first, as cases are tried in their order.
-        case of_master.AcknowledgeStatuses():
-            return events.StatusesAcknowledged(epoch=epoch, items=action.items)
-        case of_master.LaunchTasks():
-            orders = [events.LaunchOrder(action.framework_id, spec) for spec in action.tasks]
-            return events.LaunchRequested(epoch=epoch, orders=tuple(orders))
-        case of_master.ConfirmAgent():
-            return events.Registered(
-                epoch=epoch, agent_id=action.agent_id, heartbeat_interval_ms=heartbeat_interval_ms
-            )
-        case of_master.KillTask():
-            order = events.KillOrder(
-                key=(action.framework_id, action.task_id),
-                grace_period_ms=action.grace_period_ms,
-                reason=action.reason,
-            )
-            return events.KillRequested(epoch=epoch, orders=(order,))
-        case of_master.PingAgent():
-            return events.Pinged(epoch=epoch)
-        case of_master.EndAgentSession():
-            code = RefusalCode[action.code.name]
-            return events.RegistrationRefused(epoch=epoch, code=code, detail=action.detail)
-        case _:
-            raise AssertionError(f"an order for an agent expected, got {action}")

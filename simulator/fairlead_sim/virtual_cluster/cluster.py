@@ -84,7 +84,6 @@ class Cluster:
             settings,
             processes,
             options,
-            heartbeat_interval_ms=self.settings.heartbeat_interval_ms,
             disk=self._disk(name),
             observers=self.observers.agent,
         )

@@ -16,6 +16,7 @@ from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.turn import EVENTS_PER_TURN_MAX, Turn
 from fairlead_proto.ids import AgentId, FrameworkId, Role
+from fairlead_proto.orders import EndAgentSession
 from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.engine import Engine, Reminder
 from fairlead_sim.virtual_cluster.disk import Disk
@@ -25,7 +26,7 @@ from fairlead_sim.virtual_cluster.network import Connection, End, Message, Netwo
 DISK_IS_FULL: Final = "the disk is full"
 
 _FIRST: Final = (events.AgentConnected, events.FrameworkConnected)
-_LAST: Final = (actions.EndFrameworkSession, actions.EndAgentSession)
+_LAST: Final = (actions.EndFrameworkSession, EndAgentSession)
 
 
 @dataclass(slots=True)

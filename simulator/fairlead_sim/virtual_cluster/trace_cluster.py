@@ -93,7 +93,7 @@ class TraceCluster:
             processes = LaunchedProcesses(
                 engine, self._programs, watcher, self._tally, delays.start_ms, crowded
             )
-            self.hosts[node.name] = _agent(node, self.master, processes, core, delays)
+            self.hosts[node.name] = _agent(node, self.master, processes, delays)
             self._feasibility.add(node)
         for host in self.hosts.values():
             host.start()
@@ -194,9 +194,7 @@ def _network(delays: Delays) -> NetworkOptions:
     )
 
 
-def _agent(
-    node: Node, master: SimulatedMaster, processes: Processes, core: CoreSettings, delays: Delays
-) -> SimulatedAgent:
+def _agent(node: Node, master: SimulatedMaster, processes: Processes, delays: Delays) -> SimulatedAgent:
     settings = AgentSettings(
         hostname=node.name,
         total=node.total,
@@ -205,7 +203,4 @@ def _agent(
         sandbox_count_max=_REMEMBERED,
     )
     options = HostOptions(executor_ms=0, gather_ms=delays.gather_ms)
-    interval_ms = core.heartbeat_interval_ms
-    return SimulatedAgent(
-        master.network, settings, processes, options, heartbeat_interval_ms=interval_ms, disk=None
-    )
+    return SimulatedAgent(master.network, settings, processes, options, disk=None)

@@ -13,10 +13,10 @@ from tests.agent.builders import (
     a_launch,
     a_registered_agent,
     a_running_agent,
+    a_spec,
     a_start,
     a_status,
     an_exit,
-    an_order,
 )
 
 
@@ -104,7 +104,7 @@ def test_end_that_crossed_the_kill_is_what_it_was() -> None:
 
 
 def test_longest_runtime_is_a_failure_whatever_the_exit_code() -> None:
-    agent = a_running_agent(an_order("t1", max_runtime_ms=10_000))
+    agent = a_running_agent(a_spec("t1", max_runtime_ms=10_000))
     agent.step(Tick(), after_ms=10_000)
 
     agent.step(an_exit(code=0))

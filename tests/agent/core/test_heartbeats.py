@@ -14,12 +14,13 @@ from fairlead_agent.core.actions import (
 from fairlead_agent.core.events import (
     ExecutorLost,
     LeaveRequested,
-    Pinged,
+    Ordered,
     SessionClosed,
     SessionOpened,
     Tick,
     UsageMeasured,
 )
+from fairlead_proto.orders import PingAgent
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskUsage
 from tests.agent.builders import (
@@ -30,9 +31,9 @@ from tests.agent.builders import (
     a_registered_agent,
     a_registration,
     a_running_agent,
+    a_spec,
     a_status,
     an_exit,
-    an_order,
 )
 
 
@@ -58,7 +59,7 @@ def test_idle_agent_beats_without_measuring_tasks() -> None:
 def test_a_ping_is_answered_at_once_with_the_latest_figures() -> None:
     agent = a_beating_agent()
 
-    assert agent.step(Pinged(epoch=1)) == [SendHeartbeat(used=(0, 0, 0, 0), tasks=())]
+    assert agent.step(Ordered(1, PingAgent())) == [SendHeartbeat(used=(0, 0, 0, 0), tasks=())]
 
 
 def test_heartbeat_waits_for_the_measurement() -> None:
@@ -161,7 +162,7 @@ def test_stopping_ends_the_tasks_reports_them_and_ends_the_executor() -> None:
 
 
 def test_stopping_waits_for_the_longest_grace_period_and_no_longer() -> None:
-    agent = a_running_agent(an_order("t1", kill_grace_period_ms=30_000), "t2")
+    agent = a_running_agent(a_spec("t1", kill_grace_period_ms=30_000), "t2")
     agent.step(LeaveRequested(is_stopping_tasks=True, reason="bye"))
     waited_ms = 30_000 + limits.LEAVE_PATIENCE_MS
 

@@ -35,9 +35,9 @@ from tests.agent.builders import (
     a_kill,
     a_launch,
     a_registration,
+    a_spec,
     an_ack,
     an_exit,
-    an_order,
 )
 
 TASKS = st.sampled_from([f"t{number}" for number in range(4)])
@@ -69,7 +69,7 @@ class AgentHistories(RuleBasedStateMachine):
 
     @rule(task=TASKS, runtime_ms=st.sampled_from([0, 5_000]))
     def launch(self, task: str, runtime_ms: int) -> None:
-        self.do(a_launch(an_order(task, max_runtime_ms=runtime_ms), epoch=self.epoch))
+        self.do(a_launch(a_spec(task, max_runtime_ms=runtime_ms), epoch=self.epoch))
 
     @rule(task=TASKS, grace_ms=st.sampled_from([0, 100]))
     def kill(self, task: str, grace_ms: int) -> None:

@@ -24,11 +24,11 @@ from tests.agent.builders import (
     a_launch,
     a_registered_agent,
     a_running_agent,
+    a_spec,
     a_start,
     a_status,
     an_ack,
     an_exit,
-    an_order,
 )
 
 
@@ -45,11 +45,11 @@ def test_kill_asks_first_and_forces_when_the_grace_period_is_over() -> None:
 
 
 def test_grace_period_is_that_of_the_kill_then_of_the_task() -> None:
-    agent = a_running_agent(an_order("t1", kill_grace_period_ms=3_000))
+    agent = a_running_agent(a_spec("t1", kill_grace_period_ms=3_000))
     agent.step(a_kill(), an_ack(sequence=2))
     assert agent.machine.next_deadline_ms() == agent.now_ms + 3_000
 
-    other = a_running_agent(an_order("t1", kill_grace_period_ms=3_000))
+    other = a_running_agent(a_spec("t1", kill_grace_period_ms=3_000))
     other.step(a_kill(grace_ms=1_000), an_ack(sequence=2))
     assert other.machine.next_deadline_ms() == other.now_ms + 1_000
 
@@ -130,7 +130,7 @@ def test_kill_lost_with_an_executor_connection_is_given_again() -> None:
 
 
 def test_longest_runtime_ends_the_task_like_a_kill() -> None:
-    agent = a_running_agent(an_order("t1", max_runtime_ms=60_000))
+    agent = a_running_agent(a_spec("t1", max_runtime_ms=60_000))
 
     assert agent.machine.state.deadlines.next_ms() is not None
     actions = agent.step(Tick(), after_ms=60_000)

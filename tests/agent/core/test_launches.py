@@ -4,7 +4,7 @@ from fairlead_agent.core import limits
 from fairlead_agent.core.actions import Checkpoint, SendStatuses, StartProcess
 from fairlead_agent.core.events import (
     ExecutorLost,
-    LaunchUnreadable,
+    Ordered,
     ProcessStartFailed,
     SessionClosed,
     SessionOpened,
@@ -12,6 +12,7 @@ from fairlead_agent.core.events import (
 )
 from fairlead_agent.core.records import StatusMade, TaskLaunched
 from fairlead_proto.ids import FrameworkId, TaskId
+from fairlead_proto.orders import UnreadableLaunch
 from fairlead_proto.task_state import Reason, TaskState
 from tests.agent.builders import (
     START_MS,
@@ -25,7 +26,6 @@ from tests.agent.builders import (
     a_status,
     an_ack,
     an_exit,
-    an_order,
 )
 
 
@@ -33,7 +33,7 @@ def test_launch_is_written_down_before_the_process_is_ordered() -> None:
     agent = a_registered_agent()
     spec = a_spec(environment={"PASSWORD": "secret"})
 
-    actions = agent.machine.turn([a_launch(an_order(environment={"PASSWORD": "secret"}))], START_MS)
+    actions = agent.machine.turn([a_launch(a_spec(environment={"PASSWORD": "secret"}))], START_MS)
 
     launched = TaskLaunched(framework_id=FrameworkId("f1"), spec=a_spec(environment={}), launched_ms=START_MS)
     assert actions == [
@@ -138,33 +138,32 @@ def test_failed_start_is_a_failure_with_its_reason() -> None:
     )
 
 
+UNREADABLE = UnreadableLaunch(
+    framework_id=FrameworkId("f1"), task_id=TaskId("t1"), detail="task.command: expected a word"
+)
+
+
 def test_unreadable_launch_is_an_error_and_stays_one() -> None:
     agent = a_registered_agent()
-    unreadable = LaunchUnreadable(
-        epoch=1, framework_id=FrameworkId("f1"), task_id=TaskId("t1"), detail="task.command: expected a word"
-    )
     error = a_status(
         state=TaskState.ERROR, reason=Reason.INVALID_TASK, message="task.command: expected a word"
     )
 
-    assert agent.step(unreadable) == [SendStatuses(statuses=(error,))]
+    assert agent.step(Ordered(1, UNREADABLE)) == [SendStatuses(statuses=(error,))]
     assert agent.step(a_launch()) == [SendStatuses(statuses=(error,))]
 
 
 def test_unreadable_launch_of_a_known_task_repeats_its_status() -> None:
     agent = a_running_agent("t1")
-    unreadable = LaunchUnreadable(
-        epoch=1, framework_id=FrameworkId("f1"), task_id=TaskId("t1"), detail="task.command: expected a word"
-    )
 
-    assert agent.step(unreadable) == [SendStatuses(statuses=(a_status(),))]
+    assert agent.step(Ordered(1, UNREADABLE)) == [SendStatuses(statuses=(a_status(),))]
 
 
 def test_launch_waits_for_an_executor_that_is_being_replaced() -> None:
     agent = a_registered_agent()
     agent.step(ExecutorLost())
 
-    assert agent.step(a_launch(an_order(environment={"A": "1"}))) == []
+    assert agent.step(a_launch(a_spec(environment={"A": "1"}))) == []
     actions = agent.start()  # a second AgentStarted does no harm; what counts is the executor
 
     assert StartProcess(framework_id=FrameworkId("f1"), spec=a_spec(environment={"A": "1"})) in actions
@@ -174,7 +173,7 @@ def test_launch_waits_for_an_executor_that_is_being_replaced() -> None:
 def test_launches_of_two_frameworks_with_one_task_id_are_two_tasks() -> None:
     agent = a_registered_agent()
 
-    actions = agent.step(a_launch(an_order("t1", "f1"), an_order("t1", "f2")))
+    actions = agent.step(a_launch("t1", framework="f1"), a_launch("t1", framework="f2"))
 
     assert [action.framework_id for action in actions if isinstance(action, StartProcess)] == ["f1", "f2"]
 

@@ -8,6 +8,7 @@ import pytest
 from fairlead_agent.core import actions, events, machine
 from fairlead_agent.core.records import Record, StatusMade, TaskLaunched
 from fairlead_agent.core.turn import Turn
+from fairlead_proto.orders import EndAgentSession, Order, PingAgent
 from fairlead_proto.tasks import TaskStatus
 from tests.agent.builders import a_launch, a_registered_agent, a_registration, a_start, an_ack, an_exit
 
@@ -33,11 +34,11 @@ def parted(decided: Sequence[actions.Action]) -> tuple[list[Record], list[action
 
 
 def test_every_kind_of_event_is_taken() -> None:
-    orders = set(get_args(events.MasterOrder))
+    orders = set(get_args(Order))
 
-    assert set(machine._OBEYERS) == orders
-    assert set(machine._TAKERS) == set(get_args(events.Event)) - orders
-    assert set(get_args(events.Event)) >= set(machine._OF_TASKS)
+    assert set(machine._OBEYERS) == orders - {EndAgentSession}
+    assert set(machine._TAKERS) == set(get_args(events.Event))
+    assert set(get_args(events.Event)) | orders >= machine._OF_TASKS
 
 
 def test_a_turn_puts_together_what_is_said_of_tasks() -> None:
@@ -113,7 +114,7 @@ def test_what_goes_to_the_master_waits_for_the_disk_in_order_and_nothing_else_do
     assert wants_sync() is True
     turn.begin_sync()
     assert wants_sync() is False
-    assert after(events.Pinged(epoch=1), a_launch("t2")) == ["SendHeartbeat", "StartProcess"]
+    assert after(events.Ordered(1, PingAgent()), a_launch("t2")) == ["SendHeartbeat", "StartProcess"]
     assert after(an_exit("t1")) == ["ForgetProcess"]
     assert wants_sync() is False, "before the first one is done"
     turn.end_sync()

@@ -10,11 +10,12 @@ from fairlead_agent.core.actions import (
     SendRegistration,
     SendStatuses,
 )
-from fairlead_agent.core.events import RegistrationRefused, SessionClosed, SessionOpened
+from fairlead_agent.core.events import Ordered, SessionClosed, SessionOpened
 from fairlead_agent.core.records import IdentityTaken
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
-from fairlead_proto.peers import Peer
+from fairlead_proto.orders import EndAgentSession
+from fairlead_proto.peers import US
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask
 from tests.agent.builders import (
@@ -64,7 +65,7 @@ def test_id_and_epoch_are_durable_before_anything_else_is_done() -> None:
     identity = IdentityTaken(agent_id=AGENT, boot_id=BOOT, incarnation=1, epoch=7)
     assert actions == [
         Checkpoint(records=(identity,), is_durable=True),
-        ConfirmSession(agent_id=AGENT, master=Peer(), files_token=""),
+        ConfirmSession(agent_id=AGENT, master=US, files_token=""),
     ]
 
 
@@ -133,7 +134,7 @@ def test_passing_refusal_is_tried_again_later(code: RefusalCode) -> None:
     agent = a_started_agent()
     agent.step(SessionOpened())
 
-    actions = agent.step(RegistrationRefused(epoch=0, code=code, detail="later"))
+    actions = agent.step(Ordered(0, EndAgentSession(code=code, detail="later")))
 
     assert actions == [CloseSession(reason=f"{code.value}: later")]
 
@@ -142,7 +143,7 @@ def test_passing_refusal_is_tried_again_later(code: RefusalCode) -> None:
 def test_final_refusal_ends_the_agent(code: RefusalCode) -> None:
     agent = a_registered_agent()
 
-    actions = agent.step(RegistrationRefused(epoch=1, code=code, detail="no"))
+    actions = agent.step(Ordered(1, EndAgentSession(code=code, detail="no")))
 
     assert actions == [LeaveCluster(is_refused=True, message=f"the master refused ({code.value}): no")]
 
@@ -151,7 +152,7 @@ def test_final_refusal_of_a_replaced_master_does_not_end_the_agent() -> None:
     agent = a_registered_agent()
     agent.step(SessionClosed(), SessionOpened(), a_registration(epoch=2))
 
-    actions = agent.step(RegistrationRefused(epoch=1, code=RefusalCode.SUPERSEDED, detail="no"))
+    actions = agent.step(Ordered(1, EndAgentSession(code=RefusalCode.SUPERSEDED, detail="no")))
 
     assert actions == [CloseSession(reason="SUPERSEDED: no")]
 

@@ -20,9 +20,9 @@ from tests.agent.builders import (
     a_registered_agent,
     a_registration,
     a_running_agent,
+    a_spec,
     an_ack,
     an_exit,
-    an_order,
 )
 
 
@@ -96,7 +96,7 @@ def test_task_the_executor_does_not_know_is_lost_and_never_started_again() -> No
 
     assert the_end(agent) == (TaskState.LOST, Reason.AGENT_RESTARTED)
     assert [action for action in agent.history if isinstance(action, StartProcess)] == [
-        StartProcess(framework_id=a_key()[0], spec=an_order().spec)
+        StartProcess(framework_id=a_key()[0], spec=a_spec())
     ]
 
 
@@ -156,7 +156,7 @@ def test_kill_is_carried_on_with_its_reason() -> None:
 
 
 def test_longest_runtime_counts_from_the_start_of_the_process() -> None:
-    agent = a_running_agent(an_order("t1", max_runtime_ms=60_000))
+    agent = a_running_agent(a_spec("t1", max_runtime_ms=60_000))
     agent.step(after_ms=50_000)
 
     agent.restart()
@@ -176,7 +176,7 @@ def test_process_nobody_knows_is_ended() -> None:
 def test_environment_is_not_written_down() -> None:
     agent = a_registered_agent()
 
-    agent.step(a_launch(an_order(environment={"PASSWORD": "hunter2"})))
+    agent.step(a_launch(a_spec(environment={"PASSWORD": "hunter2"})))
 
     assert "hunter2" not in repr(agent.journal)
     assert "hunter2" not in repr(agent.machine.state.live)

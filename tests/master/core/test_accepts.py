@@ -4,6 +4,7 @@ from fairlead_master.core import actions
 from fairlead_master.core.events import InvalidTask
 from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import AgentId, FrameworkId
+from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.task_state import TaskState
 from tests.builders.master import (
     GIB,
@@ -27,7 +28,7 @@ def test_an_accepted_offer_launches_in_order_and_frees_the_rest() -> None:
     accepted = cluster.accept(framework, offer.offer_id, a_spec("t2"), a_spec("t1"))
 
     assert accepted == [
-        actions.LaunchTasks(
+        LaunchTasks(
             session=agent,
             framework_id=framework_id,
             tasks=(a_spec("t2"), a_spec("t1")),
@@ -143,7 +144,7 @@ def test_tasks_that_exceed_their_offer_are_refused_one_by_one() -> None:
     )
 
     launch, answer = accepted
-    assert isinstance(launch, actions.LaunchTasks)
+    assert isinstance(launch, LaunchTasks)
     assert [spec.task_id for spec in launch.tasks] == ["fits", "rest"]
     assert answer == accept_answered(
         cluster,
@@ -243,7 +244,7 @@ def test_an_accept_for_a_class_that_is_wanted_no_more_still_launches() -> None:
 
     launch, answer = cluster.accept(framework, offer.offer_id, a_spec())
 
-    assert isinstance(launch, actions.LaunchTasks)
+    assert isinstance(launch, LaunchTasks)
     assert answer == accept_answered(cluster, framework, "o1-1", actions.LaunchAnswer("t1"))
     assert cluster.offers() == []
 

@@ -5,6 +5,7 @@ from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.orders import ConfirmAgent, EndAgentSession, KillTask, PingAgent
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus
 from tests.builders.master import Cluster, a_class, a_running, a_status, resources
@@ -27,16 +28,16 @@ def stored(
     )
 
 
-def confirmed(session: int, agent_id: str = "a1-1") -> actions.ConfirmAgent:
-    return actions.ConfirmAgent(session=session, agent_id=AgentId(agent_id))
+def confirmed(session: int, agent_id: str = "a1-1") -> ConfirmAgent:
+    return ConfirmAgent(session=session, agent_id=AgentId(agent_id), heartbeat_interval_ms=5_000)
 
 
-def refused(session: int, code: RefusalCode, detail: str) -> actions.EndAgentSession:
-    return actions.EndAgentSession(session=session, code=code, detail=detail)
+def refused(session: int, code: RefusalCode, detail: str) -> EndAgentSession:
+    return EndAgentSession(session=session, code=code, detail=detail)
 
 
-def killed(session: int, task_id: str, reason: Reason) -> actions.KillTask:
-    return actions.KillTask(
+def killed(session: int, task_id: str, reason: Reason) -> KillTask:
+    return KillTask(
         session=session, framework_id=F, task_id=TaskId(task_id), grace_period_ms=0, reason=reason
     )
 
@@ -142,7 +143,7 @@ def test_an_agent_that_is_reported_gone_is_asked_at_once_and_given_up_without_an
     cluster = Cluster()
     agent = cluster.new_agent(answers_ping=True)
 
-    assert cluster.step(events.AgentDoubted(agent_id=A)) == [actions.PingAgent(session=agent)]
+    assert cluster.step(events.AgentDoubted(agent_id=A)) == [PingAgent(session=agent)]
     assert cluster.step(events.AgentDoubted(agent_id=A)) == []
     assert cluster.machine.next_deadline_ms(cluster.now_ms) == cluster.now_ms + 3_000
     assert cluster.wait(2_999) == []

@@ -10,13 +10,13 @@ from fairlead_master.core.actions import (
     FinishReconciliation,
     ForgetAgent,
     ForwardStatuses,
-    KillTask,
     StoreAgent,
     StoreFramework,
 )
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState
 from fairlead_proto.ids import DEFAULT_ROLE, AgentId, FrameworkId
+from fairlead_proto.orders import KillTask
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask
 from tests.builders.master import Cluster, a_class, a_running, a_status, resources

@@ -9,6 +9,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 from fairlead_master.core import actions, events
 from fairlead_master.core.actions import OfferTerms
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
+from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.resources import Vector, fits, scale, subtract, sum_vectors
 from fairlead_proto.task_state import TaskState
 from tests.builders.master import KINDS, Cluster, a_class, a_running, a_spec, a_status, resources
@@ -105,9 +106,7 @@ class Books(RuleBasedStateMachine):
 
         found = self.cluster.accept(session, offer_id, *specs)
 
-        launched = [
-            spec for action in found if isinstance(action, actions.LaunchTasks) for spec in action.tasks
-        ]
+        launched = [spec for action in found if isinstance(action, LaunchTasks) for spec in action.tasks]
         assert launched == expected
         for spec in launched:
             self.reference.launched[owner, spec.task_id] = (terms.agent_id, spec.resources)

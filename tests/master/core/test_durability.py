@@ -8,6 +8,7 @@ from fairlead_master.core.durability import Released, refusal, release, subject,
 from fairlead_master.core.machine import Remembered
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
+from fairlead_proto.orders import ConfirmAgent, EndAgentSession, KillTask
 from tests.builders.master import Cluster, a_class, a_running, resources
 
 WHY = "the disk is full"
@@ -39,7 +40,7 @@ def a_registration(agent_id: str | None = None, *, cpus: float = 4) -> events.Ag
 
 
 END = actions.EndFrameworkSession(session=9, code=ErrorCode.LIMIT, detail=WHY)
-AGENT_END = actions.EndAgentSession(session=9, code=RefusalCode.LIMIT, detail=WHY)
+AGENT_END = EndAgentSession(session=9, code=RefusalCode.LIMIT, detail=WHY)
 NO = actions.AnswerOperator(request=1, code=CallCode.LIMIT, error=WHY)
 A_WEIGHT = Weight(2.0)
 
@@ -84,7 +85,9 @@ def test_an_agent_that_comes_back_after_a_restart_needs_no_write() -> None:
     )
     cluster = Cluster(remembered=Remembered(epoch=2, agents=(known,)))
 
-    assert cluster.agent(agent_id="a1-1") == [actions.ConfirmAgent(session=1, agent_id=AgentId("a1-1"))]
+    assert cluster.agent(agent_id="a1-1") == [
+        ConfirmAgent(session=1, agent_id=AgentId("a1-1"), heartbeat_interval_ms=5_000)
+    ]
 
 
 def test_the_newest_of_a_subject_stands_for_it() -> None:
@@ -111,7 +114,7 @@ def test_who_was_to_be_told_a_new_id_is_refused_and_undone() -> None:
     assert released == Released(
         [
             actions.EndFrameworkSession(session=1, code=ErrorCode.LIMIT, detail=WHY),
-            actions.EndAgentSession(session=2, code=RefusalCode.LIMIT, detail=WHY),
+            EndAgentSession(session=2, code=RefusalCode.LIMIT, detail=WHY),
         ],
         [
             events.TeardownAsked(session=1, request_id=0),
@@ -155,7 +158,7 @@ def test_ends_that_are_not_written_take_effect_and_are_not_answered_as_done() ->
 
     assert [type(order) for order in released.orders] == [
         actions.EndFrameworkSession,
-        actions.KillTask,
+        KillTask,
         actions.AnswerOperator,
     ]
     assert released.orders[-1] == actions.AnswerOperator(
@@ -200,6 +203,6 @@ def test_an_agent_that_was_given_up_may_come_back_meanwhile() -> None:
     back = cluster.agent(agent_id="a1-1", incarnation=2, tasks=[a_running(framework_id)])
 
     assert (
-        actions.ConfirmAgent(session=cluster.session, agent_id=AgentId("a1-1"))
+        ConfirmAgent(session=cluster.session, agent_id=AgentId("a1-1"), heartbeat_interval_ms=5_000)
         in release(back, frozenset(), WHY).orders
     )

@@ -6,6 +6,7 @@ from fairlead_master.core.events import FrameworkConnected
 from fairlead_master.core.machine import Remembered
 from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import FrameworkId, Role, TaskId
+from fairlead_proto.orders import AcknowledgeStatuses, KillTask
 from fairlead_proto.task_state import Reason, TaskState
 from tests.builders.master import Cluster, a_class, a_status
 
@@ -32,8 +33,8 @@ def ended(session: int, code: ErrorCode, detail: str) -> actions.EndFrameworkSes
     return actions.EndFrameworkSession(session=session, code=code, detail=detail)
 
 
-def kill_of(session: int, task_id: str, reason: Reason, framework_id: str = "f1-1") -> actions.KillTask:
-    return actions.KillTask(
+def kill_of(session: int, task_id: str, reason: Reason, framework_id: str = "f1-1") -> KillTask:
+    return KillTask(
         session=session,
         framework_id=FrameworkId(framework_id),
         task_id=TaskId(task_id),
@@ -232,7 +233,7 @@ def test_teardown_ends_the_tasks_and_closes_the_account_after_the_last_of_them()
     )
 
     assert ends == [
-        actions.AcknowledgeStatuses(
+        AcknowledgeStatuses(
             session=agent, items=(((framework_id, TaskId("t1")), 2), ((framework_id, TaskId("t2")), 1))
         )
     ], "nobody else will acknowledge them"
@@ -253,9 +254,9 @@ def test_a_report_on_a_task_of_a_removed_framework_is_acknowledged_and_the_task_
 
     assert running == [
         kill_of(agent, "t1", Reason.FRAMEWORK_REMOVED),
-        actions.AcknowledgeStatuses(session=agent, items=(((framework_id, TaskId("t1")), 1),)),
+        AcknowledgeStatuses(session=agent, items=(((framework_id, TaskId("t1")), 1),)),
     ]
-    assert over == [actions.AcknowledgeStatuses(session=agent, items=(((framework_id, TaskId("t1")), 2),))]
+    assert over == [AcknowledgeStatuses(session=agent, items=(((framework_id, TaskId("t1")), 2),))]
 
 
 def test_no_more_frameworks_are_admitted_than_the_bound() -> None:

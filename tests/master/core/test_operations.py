@@ -8,6 +8,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.state import AgentState
 from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role, TaskId
+from fairlead_proto.orders import KillTask, LaunchTasks
 from fairlead_proto.task_state import Reason, TaskState
 from tests.builders.master import Cluster, a_class, a_running, a_spec, a_status, resources
 
@@ -55,7 +56,7 @@ def test_an_operator_kills_tasks_by_id_and_hears_of_each() -> None:
     answer = kill_by_operator(cluster, "t1", "t2", "t3", "t9")
 
     assert answer == [
-        actions.KillTask(
+        KillTask(
             session=agent,
             framework_id=F,
             task_id=TaskId("t1"),
@@ -103,7 +104,7 @@ def test_an_operator_ends_a_framework_with_its_tasks_and_its_session() -> None:
             code=ErrorCode.UNKNOWN_FRAMEWORK,
             detail="framework f1-1 was ended by an operator",
         ),
-        actions.KillTask(
+        KillTask(
             session=agent,
             framework_id=F,
             task_id=TaskId("t1"),
@@ -248,7 +249,7 @@ def test_offers_that_are_out_can_be_taken_after_the_policy_changed() -> None:
     set_policy(cluster, policy="slots:1")
 
     launch, _ = cluster.accept(framework, offer.offer_id, a_spec("t1"), a_spec("t2"))
-    assert isinstance(launch, actions.LaunchTasks)
+    assert isinstance(launch, LaunchTasks)
     set_policy(cluster, policy="fifo")
     assert len(cluster.master.agents[A].tasks) == 2
 

@@ -5,10 +5,11 @@ from collections import Counter
 import pytest
 
 from fairlead_master.allocation.policies import names
-from fairlead_master.core.actions import AnswerAccept, AnswerCall, LaunchTasks
+from fairlead_master.core.actions import AnswerAccept, AnswerCall
 from fairlead_master.core.events import AgentBeat, DeclineScope
 from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import ClassId, TaskId
+from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskUsage
 from tests.builders.master import KINDS, Cluster, a_class, a_spec, resources

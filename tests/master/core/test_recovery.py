@@ -9,6 +9,7 @@ from fairlead_master.core.state import AgentState
 from fairlead_master.views import framework_info, task_info
 from fairlead_proto.codes import Rejection
 from fairlead_proto.ids import DEFAULT_ROLE, AgentId, FrameworkId, Role, TaskId
+from fairlead_proto.orders import ConfirmAgent, KillTask
 from fairlead_proto.task_state import Reason, TaskState
 from tests.builders.master import Cluster, a_class, a_running, a_spec, a_status, resources
 
@@ -120,7 +121,7 @@ def test_running_tasks_are_adopted_and_counted_before_anything_is_offered() -> N
     adopted = cluster.agent(agent_id=A, tasks=[labelled], unacknowledged=[report])
 
     assert adopted == [
-        actions.ConfirmAgent(session=2, agent_id=A),
+        ConfirmAgent(session=2, agent_id=A, heartbeat_interval_ms=5_000),
         actions.ForwardStatuses(session=framework, statuses=(report,)),
     ]
     assert cluster.state(F) is S.RUNNING
@@ -246,7 +247,7 @@ def test_tasks_of_a_framework_that_was_ended_before_are_killed() -> None:
 
     back = cluster.agent(agent_id=A, tasks=[a_running(F)])
 
-    assert back[-1] == actions.KillTask(
+    assert back[-1] == KillTask(
         session=1, framework_id=F, task_id=TaskId("t1"), grace_period_ms=0, reason=Reason.FRAMEWORK_REMOVED
     )
 
@@ -258,7 +259,7 @@ def test_a_framework_that_does_not_come_back_is_given_up_with_its_adopted_tasks(
     over = cluster.wait(3600 * 1000)
 
     assert over == [
-        actions.KillTask(
+        KillTask(
             session=agent,
             framework_id=F,
             task_id=TaskId("t1"),
@@ -277,7 +278,7 @@ def test_an_agent_that_comes_back_while_its_framework_is_ending_is_told_to_end_t
 
     back = cluster.agent(agent_id=A, tasks=[a_running(F, "t1")])
 
-    assert back[-1] == actions.KillTask(
+    assert back[-1] == KillTask(
         session=3, framework_id=F, task_id=TaskId("t1"), grace_period_ms=0, reason=Reason.FRAMEWORK_REMOVED
     )
 

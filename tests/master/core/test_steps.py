@@ -3,19 +3,12 @@
 from dataclasses import replace
 
 from fairlead_master.core import settings
-from fairlead_master.core.actions import (
-    Action,
-    AnswerCall,
-    EndAgentSession,
-    FinishReconciliation,
-    ForwardStatuses,
-    KillTask,
-    SendOffers,
-)
+from fairlead_master.core.actions import Action, AnswerCall, FinishReconciliation, ForwardStatuses, SendOffers
 from fairlead_master.core.events import DeclineScope, KillAsked, OffersDeclined, ReconcileAsked
 from fairlead_master.core.machine import Machine
 from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import FrameworkId, OfferId, TaskId
+from fairlead_proto.orders import EndAgentSession, KillTask
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, Operator
 from tests.builders.master import Cluster, a_class, a_status, resources

@@ -9,6 +9,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.tasks import kept_labels, shortened
 from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.orders import AcknowledgeStatuses, ConfirmAgent, KillTask
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 from tests.builders.master import Cluster, a_class, a_running, a_spec, a_status
@@ -32,16 +33,16 @@ def forwarded(session: int, *statuses: TaskStatus) -> actions.ForwardStatuses:
     return actions.ForwardStatuses(session=session, statuses=statuses)
 
 
-def acknowledged(session: int, *items: tuple[str, int]) -> actions.AcknowledgeStatuses:
-    return actions.AcknowledgeStatuses(
+def acknowledged(session: int, *items: tuple[str, int]) -> AcknowledgeStatuses:
+    return AcknowledgeStatuses(
         session=session, items=tuple(((F, TaskId(task_id)), sequence) for task_id, sequence in items)
     )
 
 
 def killed(
     session: int, task_id: str = "t1", reason: Reason = Reason.KILLED_BY_FRAMEWORK, grace_ms: int = 0
-) -> actions.KillTask:
-    return actions.KillTask(
+) -> KillTask:
+    return KillTask(
         session=session, framework_id=F, task_id=TaskId(task_id), grace_period_ms=grace_ms, reason=reason
     )
 
@@ -196,7 +197,7 @@ def test_an_acknowledgement_while_the_agent_is_away_is_made_good_when_it_returns
     back = cluster.agent(agent_id="a1-1", tasks=[a_running(F)], unacknowledged=[a_status(F)])
 
     assert back == [
-        actions.ConfirmAgent(session=cluster.session, agent_id=AgentId("a1-1")),
+        ConfirmAgent(session=cluster.session, agent_id=AgentId("a1-1"), heartbeat_interval_ms=5_000),
         acknowledged(cluster.session, ("t1", 1)),
     ]
 
@@ -263,7 +264,7 @@ def test_a_kill_of_a_task_on_an_agent_that_is_away_is_sent_when_it_returns() -> 
         actions.AnswerCall(session=framework, request_id=cluster.request, code=CallCode.OK)
     ]
     assert cluster.agent(agent_id="a1-1", tasks=[a_running(F)]) == [
-        actions.ConfirmAgent(session=cluster.session, agent_id=AgentId("a1-1")),
+        ConfirmAgent(session=cluster.session, agent_id=AgentId("a1-1"), heartbeat_interval_ms=5_000),
         killed(cluster.session),
     ]
 

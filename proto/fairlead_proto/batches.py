@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from fairlead_master.core.settings import RECORDS_PER_ACTION_MAX
-from fairlead_master.sessions import BATCH_BYTES_MAX
+from fairlead_proto.limits import BATCH_BYTES_MAX, RECORDS_PER_ACTION_MAX
 
 Batch = TypeVar("Batch")
 
