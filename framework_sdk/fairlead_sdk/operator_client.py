@@ -28,6 +28,10 @@ DEADLINE_S: Final = 5.0
 """A master answers a page in milliseconds; a person at a prompt gives up at about this time."""
 
 
+IDS_PER_REQUEST: Final = 1_000
+"""A master takes requests of 256 KiB, and ids of 200 bytes."""
+
+
 class OperatorClient:
     """A connection to the master's operator and files services. Use it as an async context manager.
 
@@ -69,11 +73,12 @@ class OperatorClient:
     async def tasks(
         self, *, states: Iterable[str] = (), framework_id: str = "", task_ids: Iterable[str] = ()
     ) -> AsyncIterator[operator_pb2.TaskInfo]:
-        """Tasks in id order, page by page; ``states`` are names, ``PENDING`` among them."""
-        request = operator_pb2.ListTasksRequest(states=states, framework_id=framework_id, task_ids=task_ids)
-        async for page in self._pages("ListTasks", request, operator_pb2.ListTasksResponse):
-            for task in page.tasks:
-                yield task
+        """Tasks in id order, page by page; ``states`` are names, ``PENDING`` among them. Those asked for by id come as asked."""
+        for ids in _in_requests(task_ids) or [[]]:
+            request = operator_pb2.ListTasksRequest(states=states, framework_id=framework_id, task_ids=ids)
+            async for page in self._pages("ListTasks", request, operator_pb2.ListTasksResponse):
+                for task in page.tasks:
+                    yield task
 
     async def agents(self) -> AsyncIterator[operator_pb2.AgentInfo]:
         """Agents in id order."""
@@ -161,10 +166,13 @@ class OperatorClient:
         self, task_ids: Iterable[str], *, framework_id: str = "", grace_period_ms: int = 0
     ) -> list[operator_pb2.KillTasksResponse.Item]:
         """End tasks; one outcome an id, in order."""
-        request = operator_pb2.KillTasksRequest(
-            task_ids=task_ids, framework_id=framework_id, grace_period_ms=grace_period_ms
-        )
-        return list((await self._ask("KillTasks", request, operator_pb2.KillTasksResponse)).items)
+        outcomes: list[operator_pb2.KillTasksResponse.Item] = []
+        for ids in _in_requests(task_ids):
+            request = operator_pb2.KillTasksRequest(
+                task_ids=ids, framework_id=framework_id, grace_period_ms=grace_period_ms
+            )
+            outcomes += (await self._ask("KillTasks", request, operator_pb2.KillTasksResponse)).items
+        return outcomes
 
     async def teardown_framework(self, framework_id: str) -> int:
         """End a framework for good; returns how many tasks were asked to end."""
@@ -273,3 +281,8 @@ class OperatorClient:
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+
+def _in_requests(task_ids: Iterable[str]) -> list[list[str]]:
+    ids = list(task_ids)
+    return [ids[start : start + IDS_PER_REQUEST] for start in range(0, len(ids), IDS_PER_REQUEST)]

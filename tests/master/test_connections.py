@@ -216,6 +216,36 @@ async def test_a_host_has_so_many_calls_under_way_and_sessions_do_not_count(
     assert welcome.framework_id
 
 
+async def test_a_request_that_is_too_long_or_no_message_is_refused_and_says_why() -> None:
+    async with a_master() as master, grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel:
+        kill: Any = channel.unary_unary("/fairlead.v1.OperatorService/KillTasks")
+        reflect: Any = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        framework, ids = b"\x12\2f9", (calls.REQUEST_BYTES_MAX - 4) // 2
+        longest = framework + b"\n\0" * ids
+
+        answer = operator_pb2.KillTasksResponse.FromString(await kill(longest))
+        refusals = []
+        for refused in (
+            kill(longest + b"\n\0"),
+            kill(b"\xff"),
+            reflect(iter([longest + b"\n\0"])).read(),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await refused
+            refusals.append((refusal.value.code(), refusal.value.details()))
+
+    too_long = "request: expected at most 262144 bytes, got 262146: ask about fewer at once"
+    assert len(answer.items) == ids
+    assert refusals == [
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, too_long),
+        (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "request: expected a message of this call, got something else",
+        ),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, too_long),
+    ]
+
+
 def test_so_many_open_files_are_kept_for_what_is_no_connection() -> None:
     assert connections_max(4096) == 4096 - FILES_KEPT
     with pytest.raises(OpenFilesError, match="expected a hard limit of at least 192, got 100"):

@@ -239,3 +239,26 @@ async def test_an_answer_is_made_though_everything_it_tells_of_leaves_meanwhile(
     cluster.wait(30_000)
     assert not cluster.master.agents
     await answer
+
+
+@pytest.mark.parametrize(("framework_id", "most"), [("f1-1", 500), ("", 1)])
+async def test_tasks_are_killed_so_many_a_step_and_each_has_its_outcome(framework_id: str, most: int) -> None:
+    cluster = busy()
+    runner = Watched(cluster)
+    steps: list[int] = []
+    step = cluster.machine.step
+
+    def counted(event: events.Event, now_ms: int) -> list[Action]:
+        if isinstance(event, events.OperatorKillAsked):
+            steps.append(len(event.task_ids))
+        return step(event, now_ms)
+
+    runner._turn.step = counted
+    asked_for = [f"t{number}" for number in range(1_000)]
+    request = pb.KillTasksRequest(task_ids=asked_for, framework_id=framework_id)
+
+    answer = await OperatorService(runner).KillTasks(request, None)
+
+    assert [item.task_id for item in answer.items] == asked_for
+    assert [item.outcome for item in answer.items] == ["killing"] * 100 + ["unknown"] * 900
+    assert steps == [most] * (1_000 // most)

@@ -79,6 +79,8 @@ class Operators(operator_pb2_grpc.OperatorServiceServicer):
     def __init__(self) -> None:
         self.refusal: tuple[grpc.StatusCode, str] | None = None
         self.watched_from: list[int] = []
+        self.asked_about: list[int] = []
+        """How many ids were in each request."""
 
     async def GetCluster(  # noqa: N802 - the schema's name
         self, request: Any, context: Any
@@ -90,11 +92,22 @@ class Operators(operator_pb2_grpc.OperatorServiceServicer):
     async def ListTasks(  # noqa: N802 - the schema's name
         self, request: Any, context: Any
     ) -> operator_pb2.ListTasksResponse:
+        if request.task_ids:
+            self.asked_about.append(len(request.task_ids))
+            tasks = [operator_pb2.TaskInfo(task_id=task_id) for task_id in request.task_ids]
+            return operator_pb2.ListTasksResponse(tasks=tasks)
         assert list(request.states) == ["RUNNING"]
         page = int(request.page_token or 0)
         tasks = [operator_pb2.TaskInfo(task_id=f"t{2 * page + n}") for n in range(2)]
         token = str(page + 1) if page < 2 else ""
         return operator_pb2.ListTasksResponse(tasks=tasks, next_page_token=token)
+
+    async def KillTasks(  # noqa: N802 - the schema's name
+        self, request: Any, context: Any
+    ) -> operator_pb2.KillTasksResponse:
+        self.asked_about.append(len(request.task_ids))
+        items = [operator_pb2.KillTasksResponse.Item(task_id=task_id) for task_id in request.task_ids]
+        return operator_pb2.KillTasksResponse(items=items)
 
     async def ListRoles(  # noqa: N802 - the schema's name
         self, request: Any, context: Any

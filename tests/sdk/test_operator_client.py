@@ -30,6 +30,19 @@ async def test_listings_go_through_all_pages(client: OperatorClient) -> None:
     assert [task.task_id async for task in client.tasks(states=["RUNNING"])] == [f"t{n}" for n in range(6)]
 
 
+async def test_many_ids_are_asked_about_in_several_requests(
+    master: GrpcDouble, client: OperatorClient
+) -> None:
+    ids = [f"t{number}" for number in range(2_500)]
+
+    outcomes = await client.kill_tasks(ids)
+    found = [task.task_id async for task in client.tasks(task_ids=ids)]
+
+    assert [outcome.task_id for outcome in outcomes] == ids
+    assert found == ids
+    assert master.operators.asked_about == [1_000, 1_000, 500] * 2
+
+
 async def test_prices_of_resources_are_read_by_name(client: OperatorClient) -> None:
     assert await client.prices() == {"cpus": 2.0, "mem": 0.5}
 

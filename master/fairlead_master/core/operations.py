@@ -47,14 +47,16 @@ def _kill(
 
 
 def _kill_of_unlaunched(master: Master, task_id: TaskId, framework_id: FrameworkId | None) -> KillOutcome:
-    for framework in master.frameworks.values():
-        if framework_id in (None, framework.framework_id) and any(
-            task_id in demand.waiting_task_ids for demand in framework.demand.values()
-        ):
-            detail = f"it waits in framework {framework.framework_id}, which alone can withdraw it"
-            return KillOutcome(
-                task_id=task_id, framework_id=framework.framework_id, outcome="pending", detail=detail
-            )
+    asked = master.frameworks.values() if framework_id is None else [master.frameworks.get(framework_id)]
+    for framework in asked:
+        if framework is None:
+            continue
+        for demand in framework.demand.values():
+            if task_id in demand.waiting_task_ids:
+                detail = f"it waits in framework {framework.framework_id}, which alone can withdraw it"
+                return KillOutcome(
+                    task_id=task_id, framework_id=framework.framework_id, outcome="pending", detail=detail
+                )
     return KillOutcome(task_id=task_id, framework_id=framework_id, outcome="unknown")
 
 
