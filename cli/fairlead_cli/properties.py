@@ -84,7 +84,7 @@ def properties(
 
 def _searched(policies: Sequence[str], *, trials: int, seed: int, shape: Any) -> list[Any]:
     """All verdicts; a person at a terminal sees on stderr how far it is, and no trace of that afterwards."""
-    from fairlead_lab.properties.catalogue import PROPERTIES
+    from fairlead_lab.properties.definitions import PROPERTIES
     from fairlead_lab.properties.examination import examine
 
     progress = _Progress(searches=len(policies) * len(PROPERTIES))

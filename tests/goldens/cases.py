@@ -71,7 +71,7 @@ def _lists() -> Iterator[Case]:
         ("exact policies", "fairlead_master.solvers.registry.NAMES"),
         ("placements", "fairlead_master.allocation.placement.NAMES"),
         ("formats of traces", "fairlead_lab.workloads.loading.FORMATS"),
-        ("properties", "fairlead_lab.properties.catalogue.PROPERTIES"),
+        ("properties", "fairlead_lab.properties.definitions.PROPERTIES"),
         ("public names of fairlead_sdk", "fairlead_sdk"),
         ("public names of fairlead_sdk.sync", "fairlead_sdk.sync"),
         ("public names of fairlead_sim.testing", "fairlead_sim.testing"),

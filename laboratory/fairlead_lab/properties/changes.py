@@ -46,6 +46,32 @@ def replaced(values: Amounts, place: int, value: float) -> Amounts:
     return (*values[:place], value, *values[place + 1 :])
 
 
+def numbers_of(change: Change | None) -> Amounts:
+    """The numbers that make a change larger or smaller."""
+    match change:
+        case Misreport(_, claim):
+            return claim
+        case Growth(_, number) | Rescaling(_, number):
+            return (number,)
+        case Departure() | None:
+            return ()
+        case _:
+            assert_never(change)
+
+
+def with_numbers(change: Change | None, numbers: Amounts) -> Change | None:
+    """The same change by other numbers."""
+    match change:
+        case Misreport():
+            return replace(change, claim=numbers)
+        case Growth():
+            return replace(change, capacity=numbers[0])
+        case Rescaling():
+            return replace(change, factor=numbers[0])
+        case _:
+            return change
+
+
 def changed(problem: Problem, change: Change) -> Problem:
     """The problem as the policy is told of it after the change."""
     users = problem.users

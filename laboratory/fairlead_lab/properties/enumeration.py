@@ -5,10 +5,19 @@ distinguishes come in one order only: another would be the same to any policy th
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Final, assert_never
 
-from fairlead_lab.properties.changes import Change, Departure, Growth, Misreport, Rescaling
+from fairlead_lab.properties.changes import (
+    Change,
+    Departure,
+    Growth,
+    Misreport,
+    Rescaling,
+    numbers_of,
+    with_numbers,
+)
 from fairlead_lab.properties.instances import Shape, make_problem
 from fairlead_lab.properties.minimising import (
     EXCESS_KEPT,
@@ -58,7 +67,10 @@ def smaller_cases(like: Case, shape: Shape) -> Iterator[Case]:
     """Sound cases with as many users and resources and a change of the same kind, in the order of their size."""
     users, resources = len(like.problem.users), len(like.problem.resources)
     least_need = 1 if shape.is_positive else 0
-    least = [1] * resources + [least_need] * (users * resources) + _least_of_change(like.change, resources)
+    # Nobody claims less than nothing; a factor of 1 is no change, nor is a capacity of 1.
+    least_change = 0 if isinstance(like.change, Misreport) else 2
+    least = [1] * resources + [least_need] * (users * resources)
+    least += [least_change] * len(numbers_of(like.change))
     # The numbers of a case but for its weights, which are all 1 here.
     below = int(size(like)[2]) - users * resources
     for total in range(sum(least), below):
@@ -73,36 +85,23 @@ def smaller_cases(like: Case, shape: Shape) -> Iterator[Case]:
                     yield case
 
 
-def _least_of_change(change: Change | None, resources: int) -> list[int]:
-    """The least that each number of such a change can be."""
-    match change:
-        case Misreport():
-            return [0] * resources
-        case Growth() | Rescaling():
-            return [2]
-        case Departure() | None:
-            return []
-        case _:
-            assert_never(change)
-
-
 def _changes_like(
     change: Change | None, numbers: Sequence[int], users: int, resources: int
 ) -> Iterator[Change | None]:
-    match change:
-        case Misreport():
-            yield Misreport(0, tuple(map(float, numbers)))
+    """Changes of the same kind by these numbers: of one user, which one it is being the same to a policy; of any resource."""
+    like = with_numbers(change, tuple(map(float, numbers)))
+    match like:
+        case Misreport() | Rescaling():
+            yield replace(like, user=0)
         case Growth():
             for place in range(resources):
-                yield Growth(place, float(numbers[0]))
-        case Rescaling():
-            yield Rescaling(0, float(numbers[0]))
+                yield replace(like, resource=place)
         case Departure():
             yield Departure(users - 1)
         case None:
             yield None
         case _:
-            assert_never(change)
+            assert_never(like)
 
 
 def _is_in_order(case: Case) -> bool:

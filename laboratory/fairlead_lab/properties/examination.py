@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from fairlead_lab.properties.catalogue import PROPERTIES
+from fairlead_lab.properties.definitions import PROPERTIES
 from fairlead_lab.properties.instances import RESOURCES, Shape, make_problem
 from fairlead_lab.properties.search import Verdict, policy_by_name, search
 from fairlead_master.solvers.registry import NAMES

@@ -10,13 +10,12 @@ from math import gcd, inf
 from typing import Final
 
 from fairlead_lab.properties.changes import (
-    Change,
-    Departure,
     Growth,
     Misreport,
-    Rescaling,
     is_possible,
+    numbers_of,
     replaced,
+    with_numbers,
     without_resource,
     without_user,
 )
@@ -70,15 +69,7 @@ def size(case: Case) -> tuple[int, int, float]:
     numbers = [*problem.capacity, *(need for user in problem.users for need in user.demand)]
     numbers += [weight for user in problem.users for weight in user.weights]
     numbers += [user.max_tasks for user in problem.users if user.max_tasks < inf]
-    match case.change:
-        case Misreport(_, claim):
-            numbers += claim
-        case Growth(_, capacity):
-            numbers.append(capacity)
-        case Rescaling(_, factor):
-            numbers.append(factor)
-        case Departure() | None:
-            pass
+    numbers += numbers_of(case.change)
     return len(problem.users), len(problem.resources), sum(numbers)
 
 
@@ -195,24 +186,10 @@ def _with_a_number_lowered(case: Case) -> Iterator[Case]:
     for where, total in enumerate(problem.capacity):
         for lower in _lower(total):
             yield Case(replace(problem, capacity=replaced(problem.capacity, where, lower)), change)
-    for less in _with_less_change(change):
-        yield Case(problem, less)
-
-
-def _with_less_change(change: Change | None) -> Iterator[Change]:
-    match change:
-        case Misreport(who, claim):
-            for where, need in enumerate(claim):
-                for lower in _lower(need):
-                    yield Misreport(who, replaced(claim, where, lower))
-        case Growth(where, capacity):
-            for lower in _lower(capacity):
-                yield Growth(where, lower)
-        case Rescaling(who, factor):
-            for lower in _lower(factor):
-                yield Rescaling(who, lower)
-        case Departure() | None:
-            pass
+    numbers = numbers_of(change)
+    for where, number in enumerate(numbers):
+        for lower in _lower(number):
+            yield Case(problem, with_numbers(change, replaced(numbers, where, lower)))
 
 
 def _with_demand_and_capacity_lowered(case: Case) -> Iterator[Case]:

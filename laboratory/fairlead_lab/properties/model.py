@@ -1,4 +1,4 @@
-"""What a property is: a claim about the allocations of a case, which one user may be found to contradict.
+"""Defines a property: a claim about the allocations of a case, which the treatment of one user may contradict.
 
 Amounts are compared as **dominant shares**: how far a user's tasks are from a bound, as a fraction of the tasks it could
 run if everything were its own. So one margin serves all instances, and a difference means the same to small tasks as
@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
-from fairlead_lab.properties.changes import Change
+from fairlead_lab.properties.changes import Change, changed
 from fairlead_master.solvers.problem import Amounts, Problem, User
 
-Allocate = Callable[[Problem], tuple[float, ...]]
-"""A policy: tasks per user, in the order of the problem. Fluid, and everything is one pool."""
+Tasks = tuple[float, ...]
+"""Tasks per user, in the order of the problem."""
+
+Allocate = Callable[[Problem], Tasks]
+"""A policy. Fluid, and everything is one pool."""
 
 MARGIN: Final = 1e-6
 """A violation is larger than this, in dominant share. The solvers promise nine digits, and a comparison takes the
@@ -40,12 +43,21 @@ class Violation:
     """Who is treated against the property, by its place in the problem."""
     excess: float
     """By how much, in dominant share of that user; above `MARGIN`."""
-    before: tuple[float, ...]
-    """Tasks per user of the problem."""
-    after: tuple[float, ...] | None
-    """Tasks per user of the changed problem; None without a change."""
+    before: Tasks
+    after: Tasks | None
+    """Of the users of the changed problem; None without a change."""
     finding: str
     """What is wrong, in numbers: a sentence without the full stop."""
+
+
+class Treatment(NamedTuple):
+    """How one user of a case fares."""
+
+    user: int
+    excess: float
+    """By how much that contradicts the property, in dominant share of the user; up to `MARGIN` it does not."""
+    finding: str
+    """The same in numbers: a sentence without the full stop."""
 
 
 class Setting(Enum):
@@ -61,11 +73,27 @@ class Property:
     """A property of policies, by the name that the papers use."""
 
     name: str
-    find_violation: Callable[[Case, Allocate], Violation | None]
-    """Whoever is treated worst, or nobody. Its docstring has the papers' definition."""
+    treatments: Callable[[Case, Tasks, Tasks], Iterator[Treatment]]
+    """How users fare by the allocations of the problem and of the changed problem, which is the same without a change. Its
+    docstring has the papers' definition."""
     draw_changes: Callable[[Problem, Random], Iterator[Change]] | None = None
     """Changes to try on a problem, without end or a few; None where the property is about one allocation."""
     setting: Setting = Setting.ANY
+    speaks_of: Callable[[Problem], bool] = lambda _: True
+    """Whether it says anything of a problem; where it does not, it holds vacuously."""
+
+    def find_violation(self, case: Case, allocate: Allocate) -> Violation | None:
+        """Whoever is treated worst, the first of equals; None if nobody is treated against the property."""
+        if not self.speaks_of(case.problem):
+            return None
+        before = allocate(case.problem)
+        after = None if case.change is None else allocate(changed(case.problem, case.change))
+        treatments = self.treatments(case, before, before if after is None else after)
+        wrong = [each for each in treatments if each.excess > MARGIN]
+        if not wrong:
+            return None
+        user, excess, finding = max(wrong, key=lambda each: each.excess)
+        return Violation(case=case, user=user, excess=excess, before=before, after=after, finding=finding)
 
 
 def tasks_run(user: User, given: Sequence[float]) -> float:
@@ -91,15 +119,6 @@ def tasks_alone(problem: Problem, user: User) -> float:
 def weight_share(problem: Problem, user: User) -> float:
     """The user's part of all weights; 1/n where they are equal."""
     return user.weight / sum([each.weight for each in problem.users])
-
-
-def worst(violations: Iterator[Violation]) -> Violation | None:
-    """The one with the largest excess beyond `MARGIN`, the first of equals; None if there is none."""
-    return max(
-        (violation for violation in violations if violation.excess > MARGIN),
-        key=lambda violation: violation.excess,
-        default=None,
-    )
 
 
 def shown(value: float) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, Final
 
-from fairlead_lab.properties.catalogue import PROPERTIES
 from fairlead_lab.properties.changes import Change, Departure, Growth, Misreport, Rescaling, changed
 from fairlead_lab.properties.claims import REASONS, claim_about, differs, kind_of
+from fairlead_lab.properties.definitions import PROPERTIES
 from fairlead_lab.properties.model import MARGIN, Violation, held, shown, tasks_shown, vector
 from fairlead_lab.properties.search import Verdict
 from fairlead_master.solvers.problem import Problem

@@ -12,27 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_lab.properties.changes import Departure, Growth, Misreport, Rescaling, changed
-from fairlead_lab.properties.definitions.one_allocation import (
-    envy_freeness,
-    pareto_efficiency,
-    sharing_incentive,
-)
-from fairlead_lab.properties.definitions.one_resource import (
-    bottleneck_fairness,
-    common_dominant,
-    local_fairness,
-    max_min_shares,
-    single_resource_fairness,
-)
-from fairlead_lab.properties.definitions.two_allocations import (
-    population_monotonicity,
-    resource_monotonicity,
-    scale_invariance,
-    strategy_proofness,
-)
+from fairlead_lab.properties.definitions import PROPERTIES, common_dominant, max_min_shares
 from fairlead_lab.properties.instances import make_problem
 from fairlead_lab.properties.model import MARGIN, Allocate, Case, shown
 from fairlead_master.solvers.problem import Problem, User
+
+(
+    sharing_incentive,
+    strategy_proofness,
+    envy_freeness,
+    pareto_efficiency,
+    single_resource_fairness,
+    bottleneck_fairness,
+    population_monotonicity,
+    resource_monotonicity,
+    scale_invariance,
+    local_fairness,
+) = [each.find_violation for each in PROPERTIES]
 
 SECTION_4_1 = make_problem((9, 18), (1, 4), (3, 1))
 DRF, ASSET, CEEI = (3.0, 2.0), (2.52, 2.16), (45 / 11, 18 / 11)

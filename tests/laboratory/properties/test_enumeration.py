@@ -2,8 +2,8 @@ from itertools import pairwise, product
 
 import pytest
 
-from fairlead_lab.properties.catalogue import PROPERTIES
 from fairlead_lab.properties.changes import Departure, Growth, Misreport, Rescaling
+from fairlead_lab.properties.definitions import PROPERTIES
 from fairlead_lab.properties.enumeration import smaller_cases, smallest
 from fairlead_lab.properties.instances import Shape, make_problem
 from fairlead_lab.properties.minimising import is_sound, size

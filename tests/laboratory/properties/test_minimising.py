@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_lab.properties.catalogue import PROPERTIES
 from fairlead_lab.properties.changes import Departure, Misreport
+from fairlead_lab.properties.definitions import PROPERTIES
 from fairlead_lab.properties.instances import Shape, make_problem
 from fairlead_lab.properties.minimising import EXCESS_KEPT, is_sound, minimised, size, steps
 from fairlead_lab.properties.model import Case, Violation

@@ -6,10 +6,9 @@ from functools import cache
 import pytest
 
 from fairlead_lab.properties import report
-from fairlead_lab.properties.catalogue import PROPERTIES
 from fairlead_lab.properties.changes import Growth
 from fairlead_lab.properties.claims import CLAIMS, REASONS, claim_about, differs, kind_of
-from fairlead_lab.properties.definitions.two_allocations import resource_monotonicity
+from fairlead_lab.properties.definitions import PROPERTIES
 from fairlead_lab.properties.examination import examine, one_of_each_kind
 from fairlead_lab.properties.instances import Shape, make_problem
 from fairlead_lab.properties.model import Case
@@ -138,7 +137,8 @@ def test_marks_tell_what_no_paper_says_from_what_one_says_otherwise() -> None:
 
 def test_counterexample_can_be_followed_by_hand() -> None:
     growth = Case(make_problem((77, 77), (4, 2), (1, 1)), Growth(1, 154))
-    violation = resource_monotonicity(growth, policy_by_name("asset"))
+    (monotonicity,) = [each for each in PROPERTIES if each.name == "resource monotonicity"]
+    violation = monotonicity.find_violation(growth, policy_by_name("asset"))
     verdict = Verdict("asset", "resource monotonicity", 1, violation, needs_zero_demand=False)
 
     assert report.counterexample(verdict) == [

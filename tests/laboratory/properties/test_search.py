@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_lab.properties.catalogue import PROPERTIES
 from fairlead_lab.properties.claims import claim_about, differs
-from fairlead_lab.properties.definitions.one_resource import common_dominant
+from fairlead_lab.properties.definitions import PROPERTIES, common_dominant
 from fairlead_lab.properties.examination import check_policies, examine, one_of_each_kind
 from fairlead_lab.properties.instances import Shape, draw_problems
 from fairlead_lab.properties.minimising import is_sound

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 from fairlead_lab.papers.drf.examples import CPUS_AND_MEM, SECTION_4_1, a_problem
 from fairlead_lab.papers.experiment import Agreement, Cell, Experiment, Result, RunOptions, Verdict, numbers
 from fairlead_lab.papers.statements import Statement, judge, number
-from fairlead_lab.properties.catalogue import PROPERTIES
 from fairlead_lab.properties.claims import claim_about
 from fairlead_lab.properties.claims import differs as contradicts
+from fairlead_lab.properties.definitions import PROPERTIES
 from fairlead_lab.properties.instances import Shape
 from fairlead_lab.properties.model import Property
 from fairlead_lab.properties.search import Verdict as Finding
