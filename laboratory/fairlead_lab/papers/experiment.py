@@ -70,7 +70,7 @@ class RunOptions:
     """A smaller run with wider intervals, seconds instead of minutes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """One figure or table of a paper."""
 

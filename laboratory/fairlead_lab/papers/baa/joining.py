@@ -157,13 +157,8 @@ def _draw(figure: "Figure", result: Result) -> None:
 
 def _experiment(figure: int, users: int, resource: str) -> Experiment:
     called = "CPU" if resource == "cpus" else "memory"
-    return Experiment(
-        id=f"baa-fig{figure}",
-        title=f"How much of the {called} is in use while {users} users join one by one.",
-        columns=COLUMNS,
-        run=partial(_reproduce, users, resource),
-        draw=_draw,
-    )
+    title = f"How much of the {called} is in use while {users} users join one by one."
+    return Experiment(f"baa-fig{figure}", title, COLUMNS, partial(_reproduce, users, resource), _draw)
 
 
 EXPERIMENTS: Final = (

@@ -61,7 +61,7 @@ class Study:
 
     def experiment(self) -> Experiment:
         """Return the figure as an experiment of ``fairlead reproduce``."""
-        return Experiment(id=self.id, title=self.title, columns=USAGE_COLUMNS, run=self.run, draw=draw)
+        return Experiment(self.id, self.title, USAGE_COLUMNS, self.run, draw)
 
     def run(self, options: RunOptions) -> RunsResult:
         """Run the programs and compare."""

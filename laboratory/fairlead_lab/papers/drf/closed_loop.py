@@ -104,11 +104,11 @@ class _Users:
         return Job(job_id=name, user=user, submit_ms=0, bundles=bundles)
 
     def arrived(self, job: Job, now_ms: int) -> None:
-        """See ``watching.Watcher``."""
+        """See ``Watcher``."""
         self._handed_in_ms[job.job_id] = now_ms
 
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - told to all watchers
-        """See ``watching.Watcher``."""
+        """See ``Watcher``."""
         raise AssertionError(f"every task fits on a node, and {job.job_id} was refused: {why}")
 
     def started(self, batch: Batch) -> None:
@@ -118,7 +118,7 @@ class _Users:
         """Of no interest."""
 
     def finished(self, job: Job, now_ms: int) -> None:
-        """See ``watching.Watcher``."""
+        """See ``Watcher``."""
         self.responses_ms[_class_of(job.user)].append(now_ms - self._handed_in_ms.pop(job.job_id))
         assert self._pool is not None, "a job finished before any was handed in"
         self._pool.feed([self._next_job(job.user)])

@@ -200,11 +200,11 @@ def _furthest(phases: Sequence[_Phase]) -> float:
 
 EXPERIMENTS: Final = (
     Experiment(
-        id="drf-fig8",
-        title="shares of two jobs whose tasks change, on 48 nodes under DRF",
-        columns=COLUMNS,
-        run=_run,
-        draw=lines_over_time(
+        "drf-fig8",
+        "shares of two jobs whose tasks change, on 48 nodes under DRF",
+        COLUMNS,
+        _run,
+        lines_over_time(
             {2: "CPU share", 3: "memory share", 4: "dominant share"},
             dict(zip(JOBS, ("-", "--"), strict=True)),
         ),

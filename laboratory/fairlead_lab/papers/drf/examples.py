@@ -49,11 +49,6 @@ def a_problem(
     return Problem(resources, capacity, users)
 
 
-def section_4_1() -> Problem:
-    """9 CPUs, 18 GB, and two users."""
-    return a_problem(CPUS_AND_MEM, (9, 18), SECTION_4_1)
-
-
 Given = Mapping[str, Mapping[str, float]]
 """Tasks by user, by case and policy: keys as ``Case.name`` where it has one, else the policy."""
 
@@ -73,7 +68,12 @@ def _run(cases: Sequence[Case], compare: Callable[[Given], Sequence[Statement]],
 
 
 def _of_section_4_1(policies: Sequence[str], compare: Callable[[Given], Sequence[Statement]]) -> Result:
-    return _run([Case("", policy, section_4_1()) for policy in policies], compare)
+    problem = a_problem(CPUS_AND_MEM, (9, 18), SECTION_4_1)
+    return _run([Case("", policy, problem) for policy in policies], compare)
+
+
+def _fig3(_: RunOptions) -> Result:
+    return _of_section_4_1(["drf"], _drf_statements)
 
 
 def _drf_statements(given: Given) -> list[Statement]:
@@ -86,6 +86,10 @@ def _drf_statements(given: Given) -> list[Statement]:
             abs(tasks["A"] * 4 / 18 - 2 / 3) < 1e-9 and abs(tasks["B"] * 3 / 9 - 2 / 3) < 1e-9,
         ),
     ]
+
+
+def _fig4(_: RunOptions) -> Result:
+    return _of_section_4_1(["drf", "asset", "ceei"], _three_policies_statements)
 
 
 def _three_policies_statements(given: Given) -> list[Statement]:
@@ -185,20 +189,10 @@ def _draw_panel(axes: "Axes", result: Result, panel: tuple[str, str]) -> None:
     axes.set_title(f"{policy}\n{case}" if case else policy, fontsize=10)
 
 
-def _experiment(figure: str, title: str, run: Callable[[RunOptions], Result]) -> Experiment:
-    return Experiment(id=f"drf-{figure}", title=title, columns=COLUMNS, run=run, draw=_draw)
-
-
 EXPERIMENTS: Final = (
-    _experiment(
-        "fig3", "DRF on the example of section 4.1", lambda _: _of_section_4_1(["drf"], _drf_statements)
-    ),
-    _experiment(
-        "fig4",
-        "DRF, asset fairness and CEEI on the same example",
-        lambda _: _of_section_4_1(["drf", "asset", "ceei"], _three_policies_statements),
-    ),
-    _experiment("fig5", "asset fairness fails the sharing incentive", _fig5),
-    _experiment("fig6", "CEEI is not strategy-proof", _fig6),
-    _experiment("fig7", "CEEI is not population monotone", _fig7),
+    Experiment("drf-fig3", "DRF on the example of section 4.1", COLUMNS, _fig3, _draw),
+    Experiment("drf-fig4", "DRF, asset fairness and CEEI on the same example", COLUMNS, _fig4, _draw),
+    Experiment("drf-fig5", "asset fairness fails the sharing incentive", COLUMNS, _fig5, _draw),
+    Experiment("drf-fig6", "CEEI is not strategy-proof", COLUMNS, _fig6, _draw),
+    Experiment("drf-fig7", "CEEI is not population monotone", COLUMNS, _fig7, _draw),
 )

@@ -162,10 +162,10 @@ def _draw(figure: "Figure", result: Result) -> None:
 
 EXPERIMENTS: Final = (
     Experiment(
-        id="drf-fig14",
-        title="reduction of completion times on Facebook's work, by size of the job",
-        columns=COLUMNS,
-        run=_run,
-        draw=_draw,
+        "drf-fig14",
+        "reduction of completion times on Facebook's work, by size of the job",
+        COLUMNS,
+        _run,
+        _draw,
     ),
 )

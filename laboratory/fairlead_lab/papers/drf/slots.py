@@ -3,7 +3,7 @@
 All four have the same rows; each draws, and is judged by, what the paper's figure of that number shows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
@@ -189,8 +189,7 @@ def _seconds(time_s: float | None) -> str:
 
 
 def _experiment(number: int, figure: _Figure) -> Experiment:
-    run: Callable[[RunOptions], Result] = partial(_run, figure)
-    return Experiment(id=f"drf-fig{number}", title=figure.title, columns=COLUMNS, run=run, draw=figure.draw)
+    return Experiment(f"drf-fig{number}", figure.title, COLUMNS, partial(_run, figure), figure.draw)
 
 
 # The text names jobs before responses; that large ones come first is the order of the talk.

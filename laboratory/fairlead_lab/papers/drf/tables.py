@@ -155,17 +155,13 @@ def _sign(*, holds: bool, needs_zero: bool) -> str:
 
 EXPERIMENTS: Final = (
     Experiment(
-        id="drf-table1",
-        title="DRF step by step on the example of section 4.1",
-        columns=_TABLE_1_COLUMNS,
-        run=_table_1,
-        draw=_draw_table_1,
+        "drf-table1",
+        "DRF step by step on the example of section 4.1",
+        _TABLE_1_COLUMNS,
+        _table_1,
+        _draw_table_1,
     ),
     Experiment(
-        id="drf-table2",
-        title="properties of asset fairness, CEEI and DRF",
-        columns=_TABLE_2_COLUMNS,
-        run=_table_2,
-        draw=_draw_table_2,
+        "drf-table2", "properties of asset fairness, CEEI and DRF", _TABLE_2_COLUMNS, _table_2, _draw_table_2
     ),
 )

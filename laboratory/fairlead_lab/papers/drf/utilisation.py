@@ -120,12 +120,10 @@ def _run(options: RunOptions) -> Result:
 
 EXPERIMENTS: Final = (
     Experiment(
-        id="drf-fig13",
-        title="CPU and memory in use on Facebook's work: DRF and slots",
-        columns=COLUMNS,
-        run=_run,
-        draw=lines_over_time(
-            {2: "CPU in use", 3: "memory in use"}, dict(zip(POLICIES, ("-", "--"), strict=True))
-        ),
+        "drf-fig13",
+        "CPU and memory in use on Facebook's work: DRF and slots",
+        COLUMNS,
+        _run,
+        lines_over_time({2: "CPU in use", 3: "memory in use"}, dict(zip(POLICIES, ("-", "--"), strict=True))),
     ),
 )

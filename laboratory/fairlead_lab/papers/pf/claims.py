@@ -5,7 +5,8 @@ n jobs of class 2 if n is known: best is beta = 1 / (1 + n (1 - alpha)), at whic
 job runs the tasks that are shared out to what it claims, whatever they would really take.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -98,21 +99,18 @@ def _by_load(row: _Row) -> tuple[float, int]:
     return row[0], list(CLAIMS).index(row[1])
 
 
-def _runner(policy: str) -> Callable[[RunOptions], Result]:
-    def run(options: RunOptions) -> Result:
-        rows: list[_Row] = []
-        for claim, beta in CLAIMS.items():
-            rows += _class_1(policy, claim, beta, _TOGETHER_QUICK if options.is_quick else _TOGETHER)
-        rows.sort(key=_by_load)
-        notes = (
-            f"Service rate of class 1 under {policy.upper()} when all its jobs make the claim; both classes arrive alike. The load "
-            "is of true requirements. Exact but for states that add less than "
-            f"{LEFT_OUT_MAX:g} of the mean number of jobs. Beyond the capacity (1 + alpha) / (1 + beta) jobs grow without end and the "
-            "rate is 0; within 5 % below it points are left out."
-        )
-        return Result(rows=rows, verdict=judge(_figure_5(rows), besides="besides, "), notes=notes)
-
-    return run
+def _run_figure_5(policy: str, options: RunOptions) -> Result:
+    rows: list[_Row] = []
+    for claim, beta in CLAIMS.items():
+        rows += _class_1(policy, claim, beta, _TOGETHER_QUICK if options.is_quick else _TOGETHER)
+    rows.sort(key=_by_load)
+    notes = (
+        f"Service rate of class 1 under {policy.upper()} when all its jobs make the claim; both classes arrive alike. The load "
+        "is of true requirements. Exact but for states that add less than "
+        f"{LEFT_OUT_MAX:g} of the mean number of jobs. Beyond the capacity (1 + alpha) / (1 + beta) jobs grow without end and the "
+        "rate is 0; within 5 % below it points are left out."
+    )
+    return Result(rows=rows, verdict=judge(_figure_5(rows), besides="besides, "), notes=notes)
 
 
 def _class_1(policy: str, claim: str, beta: float, cpu_loads: Sequence[float]) -> list[_Row]:
@@ -153,40 +151,33 @@ def _figure_5(rows: Sequence[_Row]) -> list[Statement]:
     ]
 
 
-def _drawer(below: str) -> Callable[["Figure", Result], None]:
-    """Make a plot with a solid line for true requirements and dashed ones for false claims, as in the paper."""
-
-    def draw(figure: "Figure", result: Result) -> None:
-        axes = framed(figure, below)
-        for claim, beta in CLAIMS.items():
-            points: list[Sequence[Cell]] = [row for row in result.rows if row[1] == claim]
-            axes.plot(
-                numbers(points, 0),
-                numbers(points, 2),
-                "-" if claim == TRUE else "--",
-                label=f"{claim}: claims {beta:.3g} of resource 2",
-            )
-        axes.legend()
-
-    return draw
+def _draw(below: str, figure: "Figure", result: Result) -> None:
+    """Draw a solid line for true requirements and dashed ones for false claims, as in the paper."""
+    axes = framed(figure, below)
+    for claim, beta in CLAIMS.items():
+        points: list[Sequence[Cell]] = [row for row in result.rows if row[1] == claim]
+        style = "-" if claim == TRUE else "--"
+        label = f"{claim}: claims {beta:.3g} of resource 2"
+        axes.plot(numbers(points, 0), numbers(points, 2), style, label=label)
+    axes.legend()
 
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (
+EXPERIMENTS: Final = (
     Experiment(
-        id="pf-fig4",
-        title="PF: service rate of one job that claims more than it needs, over the load of class 2",
-        columns=COLUMNS,
-        run=_run_figure_4,
-        draw=_drawer("load of class 2"),
+        "pf-fig4",
+        "PF: service rate of one job that claims more than it needs, over the load of class 2",
+        COLUMNS,
+        _run_figure_4,
+        partial(_draw, "load of class 2"),
     ),
-    *(
+    *[
         Experiment(
-            id=experiment_id,
-            title=f"{policy.upper()}: service rate of class 1 when all of it claims more than it needs, over CPU load",
-            columns=COLUMNS,
-            run=_runner(policy),
-            draw=_drawer("load of resource 1 (CPU)"),
+            f"pf-fig5{letter}",
+            f"{policy.upper()}: service rate of class 1 when all of it claims more than it needs, over CPU load",
+            COLUMNS,
+            partial(_run_figure_5, policy),
+            partial(_draw, "load of resource 1 (CPU)"),
         )
-        for experiment_id, policy in (("pf-fig5a", "drf"), ("pf-fig5b", "pf"))
-    ),
+        for letter, policy in (("a", "drf"), ("b", "pf"))
+    ],
 )

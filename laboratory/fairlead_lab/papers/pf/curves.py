@@ -1,9 +1,9 @@
 """Curves of service rate over load, drawn as in paper 000: axes from 0 to 1, both policies and the classes in one plot."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
+from fairlead_lab.papers.experiment import Cell, Draw, Result, numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def rates_of(rows: Sequence[Sequence[Cell]], policy: str, number: int, method: s
     }
 
 
-def drawer(classes: Collection[int] | None = None) -> Callable[["Figure", Result], None]:
+def drawer(classes: Collection[int] | None = None) -> Draw:
     """Make a plot of some or all classes: lines through the best known rates, simulated ones as points with intervals."""
 
     def draw(figure: "Figure", result: Result) -> None:
@@ -84,13 +84,3 @@ def _draw_curve(axes: "Axes", result: Result, policy: str, number: int) -> None:
         capsize=2,
         color=colour,
     )
-
-
-def experiment(
-    experiment_id: str,
-    title: str,
-    run: Callable[[RunOptions], Result],
-    classes: Collection[int] | None = None,
-) -> Experiment:
-    """Make an experiment whose rows have ``COLUMNS``; ``classes`` are drawn, or all."""
-    return Experiment(id=experiment_id, title=title, columns=COLUMNS, run=run, draw=drawer(classes))

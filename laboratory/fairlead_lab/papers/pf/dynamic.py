@@ -1,14 +1,13 @@
 """Figures 1 to 3 of paper 000: service rates of classes of fluid jobs that come and go, under DRF and PF."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from fairlead_lab.papers.experiment import Experiment, Result, RunOptions
-from fairlead_lab.papers.pf import curves
 from fairlead_lab.papers.pf.chain import LEFT_OUT_MAX, Chain
-from fairlead_lab.papers.pf.curves import EXACT, SIMULATED, Row, best_of, rates_of
+from fairlead_lab.papers.pf.curves import COLUMNS, EXACT, SIMULATED, Row, best_of, drawer, rates_of
 from fairlead_lab.papers.pf.fluid import simulate
 from fairlead_lab.papers.pf.intervals import CONFIDENCE
 from fairlead_lab.papers.pf.rates import POLICIES, Rates
@@ -39,6 +38,8 @@ class Figure:
     full: Scale
     judged: Callable[[Sequence[Row]], list[Statement]]
     """What the paper's text says of it."""
+    drawn: Collection[int] | None = None
+    """The classes that its plot has, or all."""
 
     def run(self, options: RunOptions) -> Result:
         """All points, by load, policy, class and method."""
@@ -162,42 +163,27 @@ def _four_classes(traffic: Traffic) -> Figure:
         quick=Scale(exact_loads=(0.1, 0.3), simulated_loads=_FEW, jobs=2_000),
         full=Scale(exact_loads=_TWENTIETHS[:10], simulated_loads=_TENTHS, jobs=50_000),
         judged=_figure_3,
+        drawn=(3, 4),
     )
 
 
-_TITLE: Final = "service rates under DRF and PF over CPU load"
+_FIGURES: Final = {
+    "1a": ("profiles (1, 1/10) and (1/10, 1), balanced", _two_classes(Traffic(SYMMETRIC, (1, 1)), _figure_1a)),
+    "1b": ("profiles (1, 1/10) and (1/10, 1), rho_1 = 3 rho_2", _two_classes(Traffic(SYMMETRIC, (3, 1)), _unbalanced)),
+    "2a": ("profiles (1, 1/10) and (1/2, 1), balanced", _two_classes(Traffic(FIGURE_2, (1, 1)), _figure_2)),
+    "2b": ("profiles (1, 1/10) and (1/2, 1), rho_1 = 3 rho_2", _two_classes(Traffic(FIGURE_2, (3, 1)), _figure_2)),
+    "3a": ("four classes, balanced", _four_classes(Traffic(FIGURE_3, (1, 1, 1, 1)))),
+    "3b": ("four classes, rho_1 = rho_2 = 3 rho_3 = 3 rho_4", _four_classes(Traffic(FIGURE_3, (3, 3, 1, 1)))),
+}  # fmt: skip
+"""What arrives, in words and as it is computed."""
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (
-    curves.experiment(
-        "pf-fig1a",
-        f"{_TITLE}, profiles (1, 1/10) and (1/10, 1), balanced",
-        _two_classes(Traffic(SYMMETRIC, (1, 1)), _figure_1a).run,
-    ),
-    curves.experiment(
-        "pf-fig1b",
-        f"{_TITLE}, profiles (1, 1/10) and (1/10, 1), rho_1 = 3 rho_2",
-        _two_classes(Traffic(SYMMETRIC, (3, 1)), _unbalanced).run,
-    ),
-    curves.experiment(
-        "pf-fig2a",
-        f"{_TITLE}, profiles (1, 1/10) and (1/2, 1), balanced",
-        _two_classes(Traffic(FIGURE_2, (1, 1)), _figure_2).run,
-    ),
-    curves.experiment(
-        "pf-fig2b",
-        f"{_TITLE}, profiles (1, 1/10) and (1/2, 1), rho_1 = 3 rho_2",
-        _two_classes(Traffic(FIGURE_2, (3, 1)), _figure_2).run,
-    ),
-    curves.experiment(
-        "pf-fig3a",
-        f"{_TITLE}, four classes, balanced",
-        _four_classes(Traffic(FIGURE_3, (1, 1, 1, 1))).run,
-        (3, 4),
-    ),
-    curves.experiment(
-        "pf-fig3b",
-        f"{_TITLE}, four classes, rho_1 = rho_2 = 3 rho_3 = 3 rho_4",
-        _four_classes(Traffic(FIGURE_3, (3, 3, 1, 1))).run,
-        (3, 4),
-    ),
-)
+EXPERIMENTS: Final = tuple([
+    Experiment(
+        f"pf-fig{name}",
+        f"service rates under DRF and PF over CPU load, {arriving}",
+        COLUMNS,
+        figure.run,
+        drawer(figure.drawn),
+    )
+    for name, (arriving, figure) in _FIGURES.items()
+])  # fmt: skip

@@ -242,19 +242,9 @@ def _draw_heavy(figure: "Figure", result: Result) -> None:
     panels[0].legend(fontsize=7)
 
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (
-    Experiment(
-        id="pf-light",
-        title="light traffic of two classes: the formulas of section 3.3 and the chain",
-        columns=LIGHT_COLUMNS,
-        run=_run_light,
-        draw=_draw_light,
-    ),
-    Experiment(
-        id="pf-heavy",
-        title="heavy traffic of two classes: the formulas of section 3.3 and the chain",
-        columns=HEAVY_COLUMNS,
-        run=_run_heavy,
-        draw=_draw_heavy,
-    ),
+_TITLE: Final = "traffic of two classes: the formulas of section 3.3 and the chain"
+
+EXPERIMENTS: Final = (
+    Experiment("pf-light", f"light {_TITLE}", LIGHT_COLUMNS, _run_light, _draw_light),
+    Experiment("pf-heavy", f"heavy {_TITLE}", HEAVY_COLUMNS, _run_heavy, _draw_heavy),
 )

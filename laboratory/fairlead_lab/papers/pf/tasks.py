@@ -6,13 +6,13 @@ time on average, exponentially distributed or Erlang-20, so that a job that had 
 take sigma tau / C = 1. The unit is 1,000 s here, so that milliseconds do not show.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Final
 
 from fairlead_lab.papers.experiment import Experiment, Result, RunOptions
-from fairlead_lab.papers.pf import curves
-from fairlead_lab.papers.pf.curves import SIMULATED, Row, rates_of
+from fairlead_lab.papers.pf.curves import COLUMNS, SIMULATED, Row, drawer, rates_of
 from fairlead_lab.papers.pf.intervals import CONFIDENCE, Batches
 from fairlead_lab.papers.pf.rates import POLICIES
 from fairlead_lab.papers.pf.traffic import SYMMETRIC, Traffic
@@ -138,22 +138,19 @@ def zero_load_rate() -> float:
     return TASKS / CAPACITY / alone
 
 
-def _runner(stages: int) -> Callable[[RunOptions], Result]:
-    def run(options: RunOptions) -> Result:
-        loads = _FEW if options.is_quick else _LOADS
-        intervals = len(loads) * len(POLICIES) * len(_UNITS)
-        rows: list[Row] = []
-        for load in loads:
-            jobs = round((_JOBS_QUICK if options.is_quick else _JOBS) / (1.0 - load))
-            for policy in POLICIES:
-                taken = simulate(policy, load, jobs=jobs, stages=stages, seed=f"{options.seed} {load}")
-                rows += [
-                    (load, policy, k, each.service_rate(), each.half_width(intervals), SIMULATED)
-                    for k, each in enumerate(taken, start=1)
-                ]
-        return Result(rows=rows, verdict=judge(_statements(rows, stages), besides="besides, "), notes=_NOTES)
-
-    return run
+def _run(stages: int, options: RunOptions) -> Result:
+    loads = _FEW if options.is_quick else _LOADS
+    intervals = len(loads) * len(POLICIES) * len(_UNITS)
+    rows: list[Row] = []
+    for load in loads:
+        jobs = round((_JOBS_QUICK if options.is_quick else _JOBS) / (1.0 - load))
+        for policy in POLICIES:
+            taken = simulate(policy, load, jobs=jobs, stages=stages, seed=f"{options.seed} {load}")
+            rows += [
+                (load, policy, k, each.service_rate(), each.half_width(intervals), SIMULATED)
+                for k, each in enumerate(taken, start=1)
+            ]
+    return Result(rows=rows, verdict=judge(_statements(rows, stages), besides="besides, "), notes=_NOTES)
 
 
 _NOTES: Final = (
@@ -196,15 +193,13 @@ def _at_zero_load(rows: Sequence[Row], stages: int) -> Statement:
     )
 
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (
-    curves.experiment(
-        "pf-fig6a",
-        "jobs of whole tasks, exponential: service rates over CPU load, rho_1 = 3 rho_2",
-        _runner(1),
-    ),
-    curves.experiment(
-        "pf-fig6b",
-        "jobs of whole tasks, Erlang-20: service rates over CPU load, rho_1 = 3 rho_2",
-        _runner(20),
-    ),
-)
+EXPERIMENTS: Final = tuple([
+    Experiment(
+        f"pf-fig6{letter}",
+        f"jobs of whole tasks, {times}: service rates over CPU load, rho_1 = 3 rho_2",
+        COLUMNS,
+        partial(_run, stages),
+        drawer(),
+    )
+    for letter, times, stages in (("a", "exponential", 1), ("b", "Erlang-20", 20))
+])  # fmt: skip
