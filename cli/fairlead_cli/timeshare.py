@@ -80,9 +80,9 @@ def timeshare(
     from fairlead_cli.errors import Failed, Invalid
     from fairlead_cli.printing import print_json
     from fairlead_cli.progress_bar import progress_bar
-    from fairlead_lab.timesharing.averages import run_many
-    from fairlead_lab.timesharing.program import ProgramError
-    from fairlead_lab.timesharing.report import Report
+    from fairlead_lab.papers.bbf.timesharing.averages import run_many
+    from fairlead_lab.papers.bbf.timesharing.program import ProgramError
+    from fairlead_lab.papers.bbf.timesharing.report import Report
     from fairlead_master.allocation.api import AllocationError
 
     try:
@@ -119,7 +119,7 @@ def _read(path: Path) -> Any:
         ProgramError: it is no program.
     """
     from fairlead_cli.errors import Invalid
-    from fairlead_lab.timesharing.program import BYTES_MAX, parse
+    from fairlead_lab.papers.bbf.timesharing.program import BYTES_MAX, parse
 
     try:
         with path.open("rb") as file:
@@ -136,8 +136,8 @@ def _read(path: Path) -> Any:
 
 
 def _write(out: Path, report: Any) -> None:
+    from fairlead_lab.papers.bbf.timesharing.report import write
     from fairlead_lab.plotting import PlotsUnavailable
-    from fairlead_lab.timesharing.report import write
 
     out.mkdir(parents=True, exist_ok=True)
     try:

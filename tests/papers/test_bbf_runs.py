@@ -7,9 +7,9 @@ test_bbf_zeldes_feitelson, judged without running anything.
 
 import pytest
 
-from fairlead_lab.timesharing.history import History
-from fairlead_lab.timesharing.program import IDLE, Loop, Program, Use, parse
-from fairlead_lab.timesharing.simulation import QUANTUM_MS, Timesharing
+from fairlead_lab.papers.bbf.timesharing.history import History
+from fairlead_lab.papers.bbf.timesharing.program import IDLE, Loop, Program, Use, parse
+from fairlead_lab.papers.bbf.timesharing.simulation import QUANTUM_MS, Timesharing
 from fairlead_master.allocation.policies import bbf
 
 CPU, DISK, NET = "CPU", "DISK", "NETWORK"

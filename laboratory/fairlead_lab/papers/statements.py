@@ -41,10 +41,11 @@ def number(what: str, found: float, printed: str, why_not: str = "") -> Statemen
     return Statement(f"{what} {shown}", holds, why_not or f"printed: {printed}")
 
 
-def about(what: str, text: str, found: float, stated: float, within: float) -> Statement:
-    """A share of time that the text gives: holds if ``found`` is at most ``within`` away from it."""
+def about(what: str, found: float, stated: float, within: float, *, text: str = "") -> Statement:
+    """A share of time that the text gives, in these words or in per cent: holds if it is at most ``within`` away from it."""
     holds = stated - within <= found <= stated + within
-    return Statement(f"{what} {found:.3g} (text: {text})", holds, distance=abs(found - stated))
+    said = text or f"{stated * 100:.0f} %"
+    return Statement(f"{what} {found:.3g} (text: {said})", holds, distance=abs(found - stated))
 
 
 def between(what: str, text: str, found: float, *, low: float = -inf, high: float = inf) -> Statement:

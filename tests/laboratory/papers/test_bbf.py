@@ -89,9 +89,9 @@ def test_every_verdict_can_fail(study: Study) -> None:
 
 
 def test_a_verdict_names_what_differs_or_the_number_that_is_furthest_off() -> None:
-    near = about("red of the CPU", "33 %", 0.331, 0.33, 0.02)
-    off = about("blue of the CPU", "67 %", 0.683, 0.67, 0.02)
-    broken = about("green of the CPU", "50 %", 0.4, 0.5, 0.02)
+    near = about("red of the CPU", 0.331, 0.33, 0.02)
+    off = about("blue of the CPU", 0.683, 0.67, 0.02)
+    broken = about("green of the CPU", 0.4, 0.5, 0.02)
     words = between("gap [s]", "terminates first", 2.7, low=0)
 
     assert str(judge_by_count([near, words])) == "agrees: 1 number and 1 statement of the text"

@@ -5,28 +5,24 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Final
 
-from fairlead_lab.papers.bbf.study import Scenario, Study, program
+from fairlead_lab.papers.bbf.study import Study, program, together
+from fairlead_lab.papers.bbf.timesharing.averages import Runs
+from fairlead_lab.papers.bbf.timesharing.history import History
+from fairlead_lab.papers.bbf.timesharing.program import Program
 from fairlead_lab.papers.experiment import RunOptions
 from fairlead_lab.papers.statements import Statement, about, between
-from fairlead_lab.timesharing.averages import Runs
-from fairlead_lab.timesharing.history import History
 
 
 def _figure_2(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     run = runs[""].example
     blue, red = (run.share(name, "CPU", 5, 11) for name in ("blue", "red"))
+    first_second = run.share("blue", "CPU", 5, 6)
     return [
         between("red of the CPU before blue starts", "full use", run.share("red", "CPU", 0, 5), low=1),
-        about("blue of the CPU, then", "67 %", blue, 0.67, 0.02),
-        about("red of the CPU, then", "33 %", red, 0.33, 0.02),
+        about("blue of the CPU, then", blue, 0.67, 0.02),
+        about("red of the CPU, then", red, 0.33, 0.02),
         between("quanta of blue for one of red", "two", blue / red, low=1.8, high=2.2),
-        between(
-            "blue of the CPU in its first second",
-            "immediately",
-            run.share("blue", "CPU", 5, 6),
-            low=0.55,
-            high=0.75,
-        ),
+        between("blue of the CPU in its first second", "immediately", first_second, low=0.55, high=0.75),
         between("blue's end before red's [s]", "terminates first", _gap_s(run, "blue", "red"), low=0.1),
     ]
 
@@ -38,61 +34,43 @@ def _gap_s(run: History, first: str, second: str) -> float:
 FIGURE_2: Final = Study(
     id="bbf-fig2",
     title="Two processes, 33 % and 67 %, contend for the CPU; the second comes 5 s later.",
-    scenarios=(
-        Scenario(
-            (
-                program("red", 33, "loop 1", "CPU_CS 10 0 NORM"),
-                program("blue", 67, "loop 1", "IDLE 5 0 NORM", "CPU_CS 5 0 NORM"),
-            )
-        ),
+    scenarios=together(
+        program("red", 33, "loop 1", "CPU_CS 10 0 NORM"),
+        program("blue", 67, "loop 1", "IDLE 5 0 NORM", "CPU_CS 5 0 NORM"),
     ),
     claims=_figure_2,
     notes="By exact shares blue would end after 12.5 s and red after 15.",
 )
 
 
-_FOUR: Final = ("40%", "30%", "20%", "10%")
+_FOUR: Final = {"40%": 40, "30%": 30, "20%": 20, "10%": 10}
 
 
 def _figure_3(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     run = runs[""].example
     claims = [
         about(
-            f"{name} of the CPU while all run",
-            name,
-            run.share(name, "CPU", 0, 24),
-            float(name[:-1]) / 100,
-            0.02,
+            f"{name} of the CPU while all run", run.share(name, "CPU", 0, 24), percent / 100, 0.02, text=name
         )
-        for name in _FOUR
+        for name, percent in _FOUR.items()
     ]
-    left = list(_FOUR)
+    left = dict(_FOUR)
     for ended, after in pairwise(_FOUR):
-        left.remove(ended)
-        claims.append(
-            between(
-                f"{after}'s end after {ended}'s [s]",
-                "in decreasing order",
-                _gap_s(run, ended, after),
-                low=0.1,
-            )
-        )
-        entitled = float(after[:-1]) / sum(float(each[:-1]) for each in left)
-        start_s = run.finished_ms[ended] / 1000
-        share = run.share(after, "CPU", start_s, run.finished_ms[after] / 1000)
-        claims.append(
-            about(f"{after} of the CPU after {ended} ended", f"{entitled:.2f}", share, entitled, 0.05)
-        )
+        gap_s = _gap_s(run, ended, after)
+        claims.append(between(f"{after}'s end after {ended}'s [s]", "in decreasing order", gap_s, low=0.1))
+        del left[ended]
+        entitled = left[after] / sum(left.values())
+        share = run.share(after, "CPU", run.finished_ms[ended] / 1000, run.finished_ms[after] / 1000)
+        what = f"{after} of the CPU after {ended} ended"
+        claims.append(about(what, share, entitled, 0.05, text=f"{entitled:.2f}"))
     return claims
 
 
 FIGURE_3: Final = Study(
     id="bbf-fig3",
     title="Four processes, 10, 20, 30 and 40 %, contend for the CPU.",
-    scenarios=(
-        Scenario(
-            tuple([program(f"{each}%", each, "loop 1", "CPU_CS 10 0 NORM") for each in (10, 20, 30, 40)])
-        ),
+    scenarios=together(
+        *[program(name, _FOUR[name], "loop 1", "CPU_CS 10 0 NORM") for name in reversed(_FOUR)]
     ),
     claims=_figure_3,
     notes="By exact shares they would end after 40, 35, 30 and 25 s.",
@@ -101,42 +79,31 @@ FIGURE_3: Final = Study(
 
 def _figure_4(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     many = runs[""]
-    totals = [run.total_s(name, run.ends_ms / 1000) for run in many.histories for name in run.processes]
+    total_s = fmean(run.total_s(name, run.ends_ms / 1000) for run in many.histories for name in run.processes)
     early, late = (
         max(pstdev(run.total_s(name, until_s) for run in many.histories) for name in many.processes)
         for until_s in (30, 90)
     )
+    outcome = "50 s, the average comes out right"
     return [
         between("blue of the network", "nearly 100 %", many.share("blue", "NETWORK", 5, 40), low=0.97),
-        about("green of the disk", "67 %", many.share("green", "DISK", 5, 40), 0.67, 0.02),
-        about("red of the disk", "33 %", many.share("red", "DISK", 5, 40), 0.33, 0.02),
-        between(
-            "mean use by a process [s]",
-            "50 s, the average comes out right",
-            fmean(totals),
-            low=49.5,
-            high=51.5,
-        ),
+        about("green of the disk", many.share("green", "DISK", 5, 40), 0.67, 0.02),
+        about("red of the disk", many.share("red", "DISK", 5, 40), 0.33, 0.02),
+        between("mean use by a process [s]", outcome, total_s, low=49.5, high=51.5),
         between("deviation while all are active [s]", "no such variations", early, high=0.5),
         between("deviation in the end beyond that [s]", "error bars", late - early, low=0.5),
     ]
 
 
-def _other(name: str, priority: float, resource: str) -> Scenario:
-    return Scenario((program(name, priority, "loop 5", "CPU_CS 0.1 0.01 NORM", f"{resource}_CS 10 1 NORM"),))
+def _of_cpu_and(resource: str, name: str, priority: float) -> Program:
+    return program(name, priority, "loop 5", "CPU_CS 0.1 0.01 NORM", f"{resource}_CS 10 1 NORM")
 
 
 FIGURE_4: Final = Study(
     id="bbf-fig4",
     title="Who uses another resource than the others gets more than its entitlement.",
-    scenarios=(
-        Scenario(
-            (
-                *_other("red", 10, "DISK").programs,
-                *_other("green", 20, "DISK").programs,
-                *_other("blue", 70, "NETWORK").programs,
-            )
-        ),
+    scenarios=together(
+        _of_cpu_and("DISK", "red", 10), _of_cpu_and("DISK", "green", 20), _of_cpu_and("NETWORK", "blue", 70)
     ),
     claims=_figure_4,
     notes="Standard deviations, which the paper does not give, are a tenth of the means.",
@@ -177,35 +144,21 @@ def _part_of_visits(run: History) -> float:
 
 def _figure_5(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
     many = runs[""]
+    unbroken_s, part = many.mean(_unbroken_s), many.mean(_part_of_visits)
+    access = "exclusive access for a short while"
     return [
-        between(
-            "red on the CPU at a stretch after it returns [s]",
-            "exclusive access for a short while",
-            many.mean(_unbroken_s),
-            low=0.9,
-            high=1.4,
-        ),
-        between(
-            "red of the CPU while it wants it",
-            "makes up for the deficit",
-            many.mean(_part_of_visits),
-            low=0.8,
-            high=0.9,
-        ),
-        about("red of the CPU in all", "70 %", many.share("red", "CPU", 3, 24), 0.7, 0.03),
+        between("red on the CPU at a stretch after it returns [s]", access, unbroken_s, low=0.9, high=1.4),
+        between("red of the CPU while it wants it", "makes up for the deficit", part, low=0.8, high=0.9),
+        about("red of the CPU in all", many.share("red", "CPU", 3, 24), 0.7, 0.03),
     ]
 
 
 FIGURE_5: Final = Study(
     id="bbf-fig5",
     title="An absence of half a second, within the grace period, costs no entitlement.",
-    scenarios=(
-        Scenario(
-            (
-                program("red", 70, "loop 10", "CPU_CS 2 0.2 NORM", "DISK_CS 0.5 0.05 NORM"),
-                program("blue", 30, "loop 1", "CPU_CS 15 1.5 NORM"),
-            )
-        ),
+    scenarios=together(
+        program("red", 70, "loop 10", "CPU_CS 2 0.2 NORM", "DISK_CS 0.5 0.05 NORM"),
+        program("blue", 30, "loop 1", "CPU_CS 15 1.5 NORM"),
     ),
     claims=_figure_5,
     notes="Ten iterations of red and 15 s of blue; standard deviations are a tenth of the means. In half a second red is due "
@@ -215,21 +168,16 @@ FIGURE_5: Final = Study(
 
 
 def _figure_6(runs: Mapping[str, Runs], _: RunOptions) -> Sequence[Statement]:
-    run = runs[""].example
-    part = _part_of_visits(run)
-    return [about("red of the CPU while it wants it", "it has to share, 70 to 30", part, 0.7, 0.08)]
+    part = _part_of_visits(runs[""].example)
+    return [about("red of the CPU while it wants it", part, 0.7, 0.08, text="it has to share, 70 to 30")]
 
 
 FIGURE_6: Final = Study(
     id="bbf-fig6",
     title="A suspension of 4 s, longer than the grace period, does.",
-    scenarios=(
-        Scenario(
-            (
-                program("red", 70, "loop 6", "CPU_CS 2 0.2 NORM", "IDLE 4 0.4 NORM"),
-                program("blue", 30, "loop 1", "CPU_CS 30 0 NORM"),
-            )
-        ),
+    scenarios=together(
+        program("red", 70, "loop 6", "CPU_CS 2 0.2 NORM", "IDLE 4 0.4 NORM"),
+        program("blue", 30, "loop 1", "CPU_CS 30 0 NORM"),
     ),
     claims=_figure_6,
     notes="Six iterations of red and 30 s of blue; standard deviations are a tenth of the means.",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fairlead_lab.papers.bbf.timesharing.averages import USAGE_COLUMNS, Runs, run_many
+from fairlead_lab.papers.bbf.timesharing.charts import Panel, draw_panels
+from fairlead_lab.papers.bbf.timesharing.program import Program, parse
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions
 from fairlead_lab.papers.statements import Statement, judge_by_count
-from fairlead_lab.timesharing.averages import USAGE_COLUMNS, Runs, run_many
-from fairlead_lab.timesharing.charts import Panel, draw_panels
-from fairlead_lab.timesharing.program import Program, parse
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,17 +23,9 @@ def program(name: str, priority: float, *requests: str) -> Program:
     return parse("\n".join(["# Priority:", f"{priority:g}", "# Requests:", *requests]), name)
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """A set of programs that run together."""
-
-    programs: tuple[Program, ...]
-    label: str = ""
-    """Added to the names of processes where a figure has several scenarios."""
-
-    def called(self, process: str) -> str:
-        """The process's name within the figure."""
-        return f"{process} {self.label}".rstrip()
+def together(*programs: Program) -> dict[str, tuple[Program, ...]]:
+    """Programs that run together and are all of a figure."""
+    return {"": programs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +36,7 @@ class RunsResult(Result):
 
 
 Judge = Callable[[Mapping[str, Runs], RunOptions], Sequence[Statement]]
-"""Compares the runs, by label of their scenario, with the text."""
+"""Compares the runs, by scenario, with the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +45,8 @@ class Study:
 
     id: str
     title: str
-    scenarios: tuple[Scenario, ...]
+    scenarios: Mapping[str, tuple[Program, ...]]
+    """Programs that run together, by what is added to the names of processes where a figure has several such sets."""
     claims: Judge
     notes: str
     is_averaged: bool = False
@@ -65,48 +58,40 @@ class Study:
 
     def run(self, options: RunOptions) -> RunsResult:
         """Run the programs and compare."""
-        runs_of = self.simulate(options)
+        runs_by_scenario = self.simulate(options)
         found: list[Sequence[Cell]] = []
         finish_s: dict[str, float] = {}
         panels = []
-        for scenario in self.scenarios:
-            runs = runs_of[scenario.label]
+        for scenario, runs in runs_by_scenario.items():
+            called = {process: f"{process} {scenario}".rstrip() for process in runs.processes}
             averages = runs.averages()
             found += [
-                (at_s, scenario.called(process), resource, used_s)
+                (at_s, called[process], resource, used_s)
                 for at_s, process, resource, used_s in averages.rows()
             ]
-            for process, at_s in runs.finish_s().items():
-                finish_s[scenario.called(process)] = at_s
-            panel = Panel(
-                example=runs.example, averages=averages if self.is_averaged else None, title=scenario.label
-            )
-            panels.append(panel)
-        claims = self.claims(runs_of, options)
+            finish_s |= {called[process]: at_s for process, at_s in runs.finish_s().items()}
+            panels.append(Panel(runs.example, averages if self.is_averaged else None, scenario))
+        claims = self.claims(runs_by_scenario, options)
+        how = f"Mean of {self._times(options)} runs." if self.is_averaged else "One run."
         return RunsResult(
             rows=found,
             verdict=judge_by_count(claims),
-            notes="\n".join([f"{self._how(options)} {self.notes}", *[f"- {claim}" for claim in claims]]),
+            notes="\n".join([f"{how} {self.notes}", *[f"- {claim}" for claim in claims]]),
             finish_s=finish_s,
             panels=tuple(panels),
         )
 
     def simulate(self, options: RunOptions, policy: str = "bbf") -> dict[str, Runs]:
-        """Run every scenario and return its runs by label; tests pass another policy to see verdicts fail."""
+        """Run every scenario; tests pass another policy to see verdicts fail."""
         return {
-            scenario.label: run_many(
-                scenario.programs, self._times(options), policy=policy, seed=options.seed
-            )
-            for scenario in self.scenarios
+            scenario: run_many(programs, self._times(options), policy=policy, seed=options.seed)
+            for scenario, programs in self.scenarios.items()
         }
 
     def _times(self, options: RunOptions) -> int:
         if not self.is_averaged:
             return 1
         return RUNS_QUICK if options.is_quick else RUNS
-
-    def _how(self, options: RunOptions) -> str:
-        return f"Mean of {self._times(options)} runs." if self.is_averaged else "One run."
 
 
 def draw(figure: "Figure", result: Result) -> None:

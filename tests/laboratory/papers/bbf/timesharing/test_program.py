@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_lab.timesharing.program import (
+from fairlead_lab.papers.bbf.timesharing.program import (
     Distribution,
     Loop,
     Program,

@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, Final
 
+from fairlead_lab.papers.bbf.timesharing.averages import DIGITS, STEP_S, USAGE_COLUMNS, Averages, Runs
+from fairlead_lab.papers.bbf.timesharing.charts import Panel, draw_panels
+from fairlead_lab.papers.bbf.timesharing.program import Program
 from fairlead_lab.plotting import save
-from fairlead_lab.timesharing.averages import DIGITS, STEP_S, USAGE_COLUMNS, Averages, Runs
-from fairlead_lab.timesharing.charts import Panel, draw_panels
-from fairlead_lab.timesharing.program import Program
 
 TURNS_COLUMNS: Final = ("start_s", "end_s", "process", "resource")
 
@@ -100,7 +100,7 @@ def write(folder: Path, report: Report) -> None:
     _write_csv(folder / "usage.csv", USAGE_COLUMNS, averages.rows())
     _write_csv(folder / "turns.csv", TURNS_COLUMNS, _turn_rows(report.runs))
     is_averaged = len(report.runs.histories) > 1
-    panel = Panel(example=report.runs.example, averages=averages if is_averaged else None)
+    panel = Panel(report.runs.example, averages if is_averaged else None)
     save(folder / "timeshare.png", lambda figure: draw_panels(figure, [panel]))
 
 

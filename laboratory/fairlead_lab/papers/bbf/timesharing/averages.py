@@ -6,9 +6,9 @@ from math import ceil, inf
 from statistics import fmean, pstdev
 from typing import Final
 
-from fairlead_lab.timesharing.history import History
-from fairlead_lab.timesharing.program import Program, ProgramError
-from fairlead_lab.timesharing.simulation import QUANTUM_MS, Timesharing
+from fairlead_lab.papers.bbf.timesharing.history import History
+from fairlead_lab.papers.bbf.timesharing.program import Program, ProgramError
+from fairlead_lab.papers.bbf.timesharing.simulation import QUANTUM_MS, Timesharing
 
 USAGE_COLUMNS: Final = ("time_s", "process", "resource", "used_s")
 

@@ -16,8 +16,8 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from fairlead_lab.timesharing.history import History
-from fairlead_lab.timesharing.program import Program, ProgramError, Use, resources_of
+from fairlead_lab.papers.bbf.timesharing.history import History
+from fairlead_lab.papers.bbf.timesharing.program import Program, ProgramError, Use, resources_of
 from fairlead_master.allocation.api import AllocationError, Policy
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.weights import Weight

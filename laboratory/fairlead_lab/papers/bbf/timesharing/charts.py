@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.timesharing.averages import Averages
-from fairlead_lab.timesharing.history import History, Periods
+from fairlead_lab.papers.bbf.timesharing.averages import Averages
+from fairlead_lab.papers.bbf.timesharing.history import History, Periods
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ _ERROR_BARS: Final = 25
 """Along one line, at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Panel:
     """The runs of some programs, as they are drawn."""
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fairlead_lab.timesharing.averages import run_many
-from fairlead_lab.timesharing.history import History, Periods
-from fairlead_lab.timesharing.program import Distribution, Loop, Program, ProgramError, Use
-from fairlead_lab.timesharing.simulation import PROCESSES_MAX, QUANTUM_MS, Timesharing
+from fairlead_lab.papers.bbf.timesharing.averages import run_many
+from fairlead_lab.papers.bbf.timesharing.history import History, Periods
+from fairlead_lab.papers.bbf.timesharing.program import Distribution, Loop, Program, ProgramError, Use
+from fairlead_lab.papers.bbf.timesharing.simulation import PROCESSES_MAX, QUANTUM_MS, Timesharing
 from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.policies.bbf import BottleneckFairness
 
@@ -164,8 +164,8 @@ def test_a_resource_does_not_rest_while_anybody_wants_it(lengths_s: list[float],
 
 
 SCRIPT = """
-from fairlead_lab.timesharing.averages import run_many
-from fairlead_lab.timesharing.program import Loop, Program, Use
+from fairlead_lab.papers.bbf.timesharing.averages import run_many
+from fairlead_lab.papers.bbf.timesharing.program import Loop, Program, Use
 uses = (Use("CPU", 0.3, 0.1), Use("DISK", 0.4, 0.2))
 programs = [Program(name, priority, (Loop(10, uses),)) for name, priority in (("a", 1), ("b", 2))]
 for history in run_many(programs, 3, seed=5).histories:
