@@ -8,11 +8,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from fairlead_master.allocation.multipliers.satiation import Wish
+from fairlead_master.solvers.alpha_fair import solve_proportional
 from fairlead_master.solvers.bottleneck import solve, solve_discrete
 from fairlead_master.solvers.complaints import verify
 from fairlead_master.solvers.machine_market import share_machines
 from fairlead_master.solvers.problem import Amounts, Nodes, Problem, SolverError, User
-from fairlead_master.solvers.proportional import solve as solve_proportional
 from tests.solvers.test_complaints import a_problem, a_user
 
 

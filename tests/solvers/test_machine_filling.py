@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from fairlead_master.allocation.linear_program import maximise
 from fairlead_master.solvers import machine_filling
+from fairlead_master.solvers.max_min import tiers_of
 from fairlead_master.solvers.problem import Problem, SolverError
 from fairlead_master.solvers.registry import solve
-from fairlead_master.solvers.rises import tiers_of
 from tests.solvers.builders import a_problem
 
 POLICIES = ["drf", "asset", "max-min", "max-min:cpus"]

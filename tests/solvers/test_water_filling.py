@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_master.solvers import water_filling
+from fairlead_master.solvers.max_min import EXACT_USERS_MAX, tiers_of
 from fairlead_master.solvers.problem import Problem, SolverError
 from fairlead_master.solvers.registry import solve
-from fairlead_master.solvers.rises import EXACT_USERS_MAX, tiers_of
 from tests.solvers.builders import a_problem, nine_and_eighteen
 
 POLICIES = ["drf", "asset", "max-min", "max-min:cpus", "max-min:mem"]

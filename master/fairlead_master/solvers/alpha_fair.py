@@ -1,4 +1,4 @@
-"""``alpha:A``, ``alpha-tasks:A`` and what both rest on: fluid tasks that maximise a sum of utilities, limits included.
+"""``pf``, ``ceei``, ``alpha:A`` and ``alpha-tasks:A``: fluid tasks that maximise a sum of utilities, limits included.
 
 Alpha-fairness (equation (6) of T. Bonald and J. Roberts, Enhanced Cluster Computing Performance through Proportional
 Fairness, 2014, with U the power function) maximises
@@ -36,6 +36,20 @@ RELATIVE_ERROR: Final = 1e-9
 WORK_MAX: Final = 20_000
 """Users times kinds of machines times four more than these: what takes five seconds in decimals, or fifteen where alpha is no
 multiple of a quarter. One pool counts only where floats do not reach."""
+
+
+def solve_proportional(problem: Problem, policy: str = "pf") -> Solution:
+    """The fluid allocation under ``pf`` or ``ceei``, to a certified relative error of 1e-9, with its multipliers.
+
+    Maximises sum_i w_i log x_i over the tasks x_i: equations (2) to (5) of the paper above. Competitive equilibrium from
+    equal incomes (A. Ghodsi et al., Dominant Resource Fairness, 2011, section 5.2) is the Nash bargaining solution, the
+    largest product of dominant shares. A dominant share is a constant times the tasks, so that this is the same
+    allocation; the equilibrium's incomes are the weights and its prices the multipliers.
+
+    Raises:
+        SolverError: the answer cannot be certified: weights or demands are further apart than floats can hold.
+    """
+    return maximise(problem, policy, 1.0, by_tasks=False)
 
 
 def solve(problem: Problem, policy: str) -> Solution:

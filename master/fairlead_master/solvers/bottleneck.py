@@ -31,9 +31,9 @@ from operator import mul, sub
 from typing import Final
 
 from fairlead_master.allocation.multipliers.satiation import Satiation, Wish, satiate
-from fairlead_master.solvers import proportional
+from fairlead_master.solvers.alpha_fair import solve_proportional
 from fairlead_master.solvers.complaints import entitlements, verify
-from fairlead_master.solvers.discrete import TASKS_MAX, solve_live
+from fairlead_master.solvers.discrete import TASKS_MAX, solve_live, too_many_tasks
 from fairlead_master.solvers.problem import Amounts, Problem, Solution, SolverError
 
 _ATTEMPTS: Final = ((1.0, 200), (0.2, 400), (0.03, 2_000))
@@ -94,7 +94,7 @@ def _solve_on_machines(problem: Problem) -> Solution:
         replace(user, weights=(max(row[0], _BUDGET_MIN),) * len(row))
         for user, row in zip(problem.users, owned, strict=True)
     ]
-    return proportional.solve(replace(problem, users=tuple(users), entitlements=None), "bbf")
+    return solve_proportional(replace(problem, users=tuple(users), entitlements=None), "bbf")
 
 
 def solve_discrete(problem: Problem) -> Solution:
@@ -129,9 +129,7 @@ def solve_discrete(problem: Problem) -> Solution:
             heappop(heap)
             continue
         if len(steps) == TASKS_MAX:
-            raise SolverError(
-                f"users: expected at most {TASKS_MAX} tasks in all where tasks are whole, got more; fluid tasks have no limit"
-            )
+            raise too_many_tasks()
         room = left
         tasks[place] += 1
         steps.append(user.name)

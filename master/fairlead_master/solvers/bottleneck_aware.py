@@ -18,7 +18,7 @@ from math import floor, inf
 from typing import Final
 
 from fairlead_master.allocation.policies.bottleneck_groups import GOALS, Goal, Group, bottleneck, levels
-from fairlead_master.solvers.discrete import TASKS_MAX, solve_live
+from fairlead_master.solvers.discrete import TASKS_MAX, solve_live, too_many_tasks
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 
 _FULL: Final = 1e-9
@@ -58,9 +58,7 @@ def solve_discrete(problem: Problem, policy: str) -> Solution:
         return solve_live(problem, policy)
     fluid = allocate(problem, goals_of(policy))
     if sum(fluid) > TASKS_MAX:
-        raise SolverError(
-            f"users: expected at most {TASKS_MAX} tasks in all where tasks are whole, got more; fluid tasks have no limit"
-        )
+        raise too_many_tasks()
     tasks = round_to_whole(problem, fluid)
     names = [user.name for user in problem.users]
     # Algorithm 1 serves in two passes: what is left of everybody's tasks when rounded down, then what is rounded up.

@@ -68,14 +68,19 @@ def solve_live(problem: Problem, policy: str) -> Solution:
         allocator.cycle(0)
         served.extend(int(framework_id) for framework_id, _, _ in allocator.last_steps())
         if len(served) > TASKS_MAX:
-            raise SolverError(
-                f"users: expected at most {TASKS_MAX} tasks in all where tasks are whole, got more; fluid tasks have no limit"
-            )
+            raise too_many_tasks()
     count = Counter(served)
     users = problem.users
     return Solution(
         tasks=tuple(count[place] for place in range(len(users))),
         steps=tuple([users[place].name for place in served]),
+    )
+
+
+def too_many_tasks() -> SolverError:
+    """The error where there would be more than ``TASKS_MAX`` tasks."""
+    return SolverError(
+        f"users: expected at most {TASKS_MAX} tasks in all where tasks are whole, got more; fluid tasks have no limit"
     )
 
 

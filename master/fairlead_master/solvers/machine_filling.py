@@ -22,7 +22,7 @@ from typing import Final
 from fairlead_master.allocation.linear_program import LinearSolution, maximise
 from fairlead_master.allocation.weights import exact
 from fairlead_master.solvers.problem import Problem, SolverError
-from fairlead_master.solvers.rises import Number, Tier
+from fairlead_master.solvers.water_filling import Number, Tier
 
 VARIABLES_MAX: Final = 400
 """Users times kinds of machines. Each program costs that many columns times about as many pivots, and there may be as many

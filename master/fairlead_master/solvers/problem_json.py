@@ -66,8 +66,6 @@ def read_problem(document: bytes) -> Problem:
     Raises:
         ProblemError: anything in it is not as it should be.
     """
-    if len(document) > BYTES_MAX:
-        raise ProblemError(f"document: expected at most {BYTES_MAX} bytes, got {len(document)}")
     fields = _fields("document", _decode(document), _KEYS, required=("users",))
     capacity, nodes = _capacity(fields)
     resources = tuple(capacity)
@@ -89,25 +87,23 @@ def read_tasks(
     Raises:
         ProblemError: it is no allocation of the problem's users, or gives parts of whole tasks.
     """
-    if len(document) > BYTES_MAX:
-        raise ProblemError(f"document: expected at most {BYTES_MAX} bytes, got {len(document)}")
     fields = _fields("document", _decode(document), None, required=("tasks",))
     names = [user.name for user in problem.users]
     counts = _fields("tasks", fields["tasks"], names, required=names)
     mode = fields.get("mode", "fluid")
     if mode not in ("fluid", "discrete"):
-        raise ProblemError(f'mode: expected "fluid" or "discrete", got {_shown(mode)}')
+        raise _unlike("mode", '"fluid" or "discrete"', mode)
     is_whole = whole_tasks or mode == "discrete"
     kind = "whole" if is_whole else "finite"
     for name, count in counts.items():
         if not _is_number(count) or count < 0 or (is_whole and not float(count).is_integer()):
-            raise ProblemError(
-                f"{_at('tasks', name)}: expected a {kind} number above or equal to 0, got {_shown(count)}"
-            )
+            raise _unlike(_at("tasks", name), f"a {kind} number above or equal to 0", count)
     return tuple([float(counts[name]) for name in names]), is_whole
 
 
 def _decode(document: bytes) -> Any:
+    if len(document) > BYTES_MAX:
+        raise ProblemError(f"document: expected at most {BYTES_MAX} bytes, got {len(document)}")
     try:
         text = document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -135,10 +131,7 @@ def _capacity(fields: Mapping[str, Any]) -> tuple[dict[str, float], tuple[Nodes,
     """The capacity by resource, in the order of the document, and the machines if there are any."""
     capacity = None
     if fields.get("capacity") is not None:
-        capacity = {
-            _resource_name(_at("capacity", name), name): _amount(_at("capacity", name), amount)
-            for name, amount in _object("capacity", fields["capacity"]).items()
-        }
+        capacity = _amounts("capacity", _object("capacity", fields["capacity"]), None)
         if not capacity:
             raise ProblemError("capacity: expected at least one resource, got none")
     if fields.get("nodes") is None:
@@ -147,7 +140,10 @@ def _capacity(fields: Mapping[str, Any]) -> tuple[dict[str, float], tuple[Nodes,
         return capacity, ()
     kinds = _list("nodes", fields["nodes"])
     counts = [_count(f"nodes[{place}]", kind) for place, kind in enumerate(kinds)]
-    amounts = [_node_amounts(f"nodes[{place}]", kind, capacity) for place, kind in enumerate(kinds)]
+    amounts = [
+        _amounts(f"nodes[{place}]", {name: kind[name] for name in kind if name != "count"}, capacity)
+        for place, kind in enumerate(kinds)
+    ]
     resources = tuple(
         capacity if capacity is not None else dict.fromkeys(name for kind in amounts for name in kind)
     )
@@ -163,31 +159,15 @@ def _capacity(fields: Mapping[str, Any]) -> tuple[dict[str, float], tuple[Nodes,
     }
     for name, total in (capacity or {}).items():
         if not isclose(total, sums[name], rel_tol=_AGREEMENT):
-            raise ProblemError(
-                f"{_at('capacity', name)}: expected {float(sums[name]):.12g}, the sum over nodes, got {_shown(total)}"
-            )
+            raise _unlike(_at("capacity", name), f"{float(sums[name]):.12g}, the sum over nodes", total)
     return {name: float(total) for name, total in sums.items()}, nodes
 
 
 def _count(path: str, kind: Any) -> int:
     count = _fields(path, kind, None, required=("count",))["count"]
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= NODES_MAX:
-        raise ProblemError(
-            f"{path}.count: expected a whole number from 1 to {NODES_MAX}, got {_shown(count)}"
-        )
+        raise _unlike(f"{path}.count", f"a whole number from 1 to {NODES_MAX}", count)
     return count
-
-
-def _node_amounts(path: str, kind: Any, capacity: Mapping[str, float] | None) -> dict[str, float]:
-    amounts = {}
-    for name, amount in kind.items():
-        if name != "count":
-            if capacity is None:
-                _resource_name(_at(path, name), name)
-            elif name not in capacity:
-                raise _unknown(_at(path, name), capacity)
-            amounts[name] = _amount(_at(path, name), amount)
-    return amounts
 
 
 def _users(value: Any, capacity: Mapping[str, float]) -> tuple[User, ...]:
@@ -214,22 +194,22 @@ def _users(value: Any, capacity: Mapping[str, float]) -> tuple[User, ...]:
 
 
 def _demand(path: str, value: Any, capacity: Mapping[str, float]) -> Amounts:
-    demand = _amounts(path, value, capacity)
+    demand = _amounts(path, _object(path, value), capacity)
     if not any(demand.values()):
         raise ProblemError(f"{path}: expected some resource above 0, got none")
     for name, amount in demand.items():
         if amount and not capacity[name]:
-            raise ProblemError(
-                f"{_at(path, name)}: expected 0, since there is no capacity of it, got {_shown(amount)}"
-            )
+            raise _unlike(_at(path, name), "0, since there is no capacity of it", amount)
     return tuple([demand.get(name, 0.0) for name in capacity])
 
 
-def _amounts(path: str, value: Any, resources: Mapping[str, Any]) -> dict[str, float]:
-    """Amounts of some of the resources, none of another."""
+def _amounts(path: str, fields: Mapping[str, Any], resources: Mapping[str, Any] | None) -> dict[str, float]:
+    """Amounts of some of the resources, none of another; of any where None says which there are."""
     amounts = {}
-    for name, amount in _object(path, value).items():
-        if name not in resources:
+    for name, amount in fields.items():
+        if resources is None:
+            _resource_name(_at(path, name), name)
+        elif name not in resources:
             raise _unknown(_at(path, name), resources)
         amounts[name] = _amount(_at(path, name), amount)
     return amounts
@@ -249,20 +229,18 @@ def _weights(path: str, value: Any, resources: Mapping[str, Any]) -> Amounts:
 
 
 def _weight(path: str, value: Any, alternative: str) -> float:
-    if not _is_number(value) or not WEIGHT_MIN <= value <= WEIGHT_MAX:
-        raise ProblemError(
-            f"{path}: expected a number from {WEIGHT_MIN:g} to {WEIGHT_MAX:g}{alternative}, got {_shown(value)}"
-        )
-    return float(value)
+    expected = f"a number from {WEIGHT_MIN:g} to {WEIGHT_MAX:g}{alternative}"
+    return _number(path, value, WEIGHT_MIN, WEIGHT_MAX, expected)
 
 
 def _max_tasks(path: str, value: Any) -> float:
-    if value is None:
-        return inf
-    if not _is_number(value) or not AMOUNT_MIN <= value <= AMOUNT_MAX:
-        raise ProblemError(
-            f"{path}: expected null or a number from {AMOUNT_MIN:g} to {AMOUNT_MAX:g}, got {_shown(value)}"
-        )
+    expected = f"null or a number from {AMOUNT_MIN:g} to {AMOUNT_MAX:g}"
+    return inf if value is None else _number(path, value, AMOUNT_MIN, AMOUNT_MAX, expected)
+
+
+def _number(path: str, value: Any, least: float, most: float, expected: str) -> float:
+    if not _is_number(value) or not least <= value <= most:
+        raise _unlike(path, expected, value)
     return float(value)
 
 
@@ -279,12 +257,11 @@ def _entitlements(value: Any, users: Sequence[str], resources: Sequence[str]) ->
 
 
 def _entitlement(path: str, value: Any, resources: Sequence[str]) -> Amounts:
-    if not isinstance(value, dict):
-        value = _Object([(name, value) for name in resources])
-    fractions = _amounts(path, value, dict.fromkeys(resources))
+    fields = _object(path, value) if isinstance(value, dict) else dict.fromkeys(resources, value)
+    fractions = _amounts(path, fields, dict.fromkeys(resources))
     for name, fraction in fractions.items():
         if fraction > 1:
-            raise ProblemError(f"{_at(path, name)}: expected a fraction from 0 to 1, got {_shown(fraction)}")
+            raise _unlike(_at(path, name), "a fraction from 0 to 1", fraction)
     return tuple([fractions.get(name, 0.0) for name in resources])
 
 
@@ -295,7 +272,7 @@ def _at(path: str, key: str) -> str:
 
 def _object(path: str, value: Any) -> _Object:
     if not isinstance(value, _Object):
-        raise ProblemError(f"{path}: expected an object, got {_shown(value)}")
+        raise _unlike(path, "an object", value)
     if value.repeated is not None:
         raise ProblemError(f"{path}: expected each key once, got {_shown(value.repeated)} twice")
     return value
@@ -308,7 +285,7 @@ def _fields(path: str, value: Any, known: Sequence[str] | None, *, required: Seq
         allowed = set(known)
         for key in fields:
             if key not in allowed:
-                raise ProblemError(f"{path}: expected no keys but {_listed(known)}, got {_shown(key)}")
+                raise _unlike(path, f"no keys but {_listed(known)}", key)
     for key in required:
         if key not in fields:
             raise ProblemError(f"{path}: expected the key {_shown(key)}, got none")
@@ -317,7 +294,7 @@ def _fields(path: str, value: Any, known: Sequence[str] | None, *, required: Seq
 
 def _list(path: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise ProblemError(f"{path}: expected an array, got {_shown(value)}")
+        raise _unlike(path, "an array", value)
     if not value:
         raise ProblemError(f"{path}: expected at least one entry, got none")
     return value
@@ -325,21 +302,19 @@ def _list(path: str, value: Any) -> list[Any]:
 
 def _name(path: str, value: Any) -> str:
     if not isinstance(value, str) or not 1 <= len(value) <= NAME_LENGTH_MAX or not value.isprintable():
-        raise ProblemError(
-            f"{path}: expected text of 1 to {NAME_LENGTH_MAX} printable characters, got {_shown(value)}"
-        )
+        raise _unlike(path, f"text of 1 to {NAME_LENGTH_MAX} printable characters", value)
     return value
 
 
-def _resource_name(path: str, name: str) -> str:
+def _resource_name(path: str, name: str) -> None:
     if name == "count":
         raise ProblemError(f"{path}: expected another name of a resource, got the one that counts nodes")
-    return _name(path, name)
+    _name(path, name)
 
 
 def _amount(path: str, value: Any) -> float:
     if not _is_number(value) or value < 0:
-        raise ProblemError(f"{path}: expected a finite number above or equal to 0, got {_shown(value)}")
+        raise _unlike(path, "a finite number above or equal to 0", value)
     if value and not AMOUNT_MIN <= value <= AMOUNT_MAX:
         raise ProblemError(
             f"{path}: expected 0, or a number from {AMOUNT_MIN:g} to {AMOUNT_MAX:g}, got {_shown(value)}; choose another unit"
@@ -349,6 +324,10 @@ def _amount(path: str, value: Any) -> float:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _unlike(path: str, expected: str, value: Any) -> ProblemError:
+    return ProblemError(f"{path}: expected {expected}, got {_shown(value)}")
 
 
 def _unknown(path: str, resources: Mapping[str, Any]) -> ProblemError:

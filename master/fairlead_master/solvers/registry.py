@@ -6,14 +6,7 @@ from typing import Final
 
 from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.policies import bbf
-from fairlead_master.solvers import (
-    alpha_fair,
-    bottleneck,
-    bottleneck_aware,
-    max_min,
-    proportional,
-    utilization,
-)
+from fairlead_master.solvers import alpha_fair, bottleneck, bottleneck_aware, max_min, utilization
 from fairlead_master.solvers.discrete import solve_live
 from fairlead_master.solvers.problem import Problem, Solution, SolverError
 
@@ -57,8 +50,8 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("max-min:RES", max_min.solve),
         _Kind("slots:K", max_min.solve_slots),
         _Kind("fifo", max_min.solve),
-        _Kind("pf", proportional.solve),
-        _Kind("ceei", proportional.solve),
+        _Kind("pf", alpha_fair.solve_proportional),
+        _Kind("ceei", alpha_fair.solve_proportional),
         _Kind("alpha:A", alpha_fair.solve, alpha_fair.solve_discrete),
         _Kind("alpha-tasks:A", alpha_fair.solve, alpha_fair.solve_discrete),
         _Kind(

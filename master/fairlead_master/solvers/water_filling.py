@@ -1,6 +1,6 @@
 """Progressive filling of one pool: everybody's key rises together until a resource runs out or a cap is reached.
 
-All users of a tier begin at key 0 and have x_i = level / rise_i tasks as the common level rises (``rises`` has the rises of
+All users of a tier begin at key 0 and have x_i = level / rise_i tasks as the common level rises (``max_min`` has the rises of
 each policy). A resource that runs out stops those who need it, a cap stops its user, and the others go on: Bertsekas and
 Gallager, "Data Networks", section 6.5.2, with the keys of Ghodsi et al., "Dominant Resource Fairness". The result is the
 lexicographically largest vector of keys, smallest first. Zero demands and caps, which the paper leaves out, need no rule of
@@ -16,7 +16,10 @@ from typing import Final
 
 from fairlead_master.allocation.weights import exact
 from fairlead_master.solvers.problem import User
-from fairlead_master.solvers.rises import Number, Tier
+
+Number = float | Fraction
+Tier = list[tuple[int, Number]]
+"""Users by their place in the problem, each with its rise; all of them begin together."""
 
 _CLOSE: Final = 1e-12
 """In floats, resources that run out within this fraction of the level run out together."""

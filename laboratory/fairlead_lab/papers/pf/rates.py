@@ -12,7 +12,6 @@ from fairlead_lab.papers.pf.traffic import Profiles, State
 from fairlead_master.allocation.multipliers import interior_point
 from fairlead_master.solvers import water_filling
 from fairlead_master.solvers.problem import User
-from fairlead_master.solvers.rises import Tier
 
 POLICIES: Final = ("drf", "pf")
 """That the paper compares."""
@@ -58,7 +57,7 @@ class Rates:
 def _share_by_drf(present: _Present) -> list[float]:
     """Progressive filling: dominant shares rise in proportion to the weights."""
     users = [User(name="", demand=row, weights=(float(jobs),) * len(row)) for row, jobs in present]
-    tier: Tier = [(place, max(row) / jobs) for place, (row, jobs) in enumerate(present)]
+    tier: water_filling.Tier = [(place, max(row) / jobs) for place, (row, jobs) in enumerate(present)]
     return water_filling.fill([row for row, _ in present], users, [tier])
 
 
