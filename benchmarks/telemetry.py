@@ -53,7 +53,7 @@ from fairlead_bench.control_path import (
     start_generators,
     start_master,
 )
-from fairlead_lab.metrics.intervals import estimate
+from fairlead_lab.metrics.statistics import estimate
 from fairlead_master.core import events
 from fairlead_master.core.actions import StoreAgent, StoreFramework
 from fairlead_master.core.machine import Machine, Remembered

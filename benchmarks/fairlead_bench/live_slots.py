@@ -25,7 +25,7 @@ import psutil
 from rich.console import Console
 
 from fairlead_bench.host_groups import HostGroups
-from fairlead_lab.metrics.intervals import estimate
+from fairlead_lab.metrics.statistics import estimate
 from fairlead_lab.papers.drf import closed_loop
 from fairlead_local.cluster import LocalCluster
 from fairlead_master.allocation.placement import seeded

@@ -17,7 +17,7 @@ from fairlead_cli.parameters import DURATION
 from fairlead_cli.whatif import or_from_cluster
 
 if TYPE_CHECKING:
-    from fairlead_lab.study.runner import Progress
+    from fairlead_lab.study.run import Progress
     from fairlead_lab.study.study import Case, Outcome, Source, Study
     from fairlead_lab.workloads.scenario import Scenario, TraceSource
 
@@ -156,7 +156,7 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
     from fairlead_lab.study.document import as_document
-    from fairlead_lab.study.runner import run_study
+    from fairlead_lab.study.run import run_study
     from fairlead_lab.workloads.csv_rows import TraceError
     from fairlead_local.end_signals import ended_as_by_ctrl_c
     from fairlead_master.allocation.api import AllocationError
@@ -285,8 +285,7 @@ def _progress(cases: int) -> "Iterator[Progress]":
 
 def _write(out: Path, outcome: "Outcome", request: Request) -> None:
     from fairlead_lab.plotting import PlotsUnavailable
-    from fairlead_lab.study.report_folder import write_report
-    from fairlead_lab.study.report_page import PageUnavailable
+    from fairlead_lab.study.report import PageUnavailable, write_report
 
     # As it was typed, for whoever wants to do it again.
     command = shlex.join(["fairlead", *sys.argv[1:]])

@@ -87,7 +87,7 @@ def _import_what_is_slow() -> None:
 
     import fairlead_cli.printing
     import fairlead_lab.papers.catalogue
-    import fairlead_lab.study.report_folder
+    import fairlead_lab.study.report
     import fairlead_lab.study.study
 
     del matplotlib, numpy, fairlead_cli, fairlead_lab

@@ -288,8 +288,8 @@ def _print_replay() -> None:
 
     from rich.console import Console
 
+    from fairlead_lab.metrics.records import write_run
     from fairlead_lab.metrics.report import build_report
-    from fairlead_lab.metrics.report_files import write_run
     from fairlead_lab.metrics.report_table import print_reports
     from tests.goldens.replaying import a_run
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Final
 
-from fairlead_lab.metrics.intervals import Estimate, estimate
-from fairlead_lab.metrics.resampling import Ratio, ratio_of_means, ratio_of_percentiles
 from fairlead_lab.metrics.result import PolicyResult
+from fairlead_lab.metrics.statistics import Estimate, Ratio, estimate, ratio_of_means, ratio_of_percentiles
 
 
 @unique

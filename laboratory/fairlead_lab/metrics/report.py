@@ -11,13 +11,13 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
-from fairlead_lab.metrics.distribution import spread
 from fairlead_lab.metrics.records import JobRecord, RunRecord, TaskRecord
-from fairlead_lab.metrics.result import PolicyResult, ResourceUse, Spread
+from fairlead_lab.metrics.result import PolicyResult, ResourceUse
 from fairlead_lab.metrics.static_slice import completions_alone_ms
+from fairlead_lab.metrics.statistics import Spread, spread
 from fairlead_lab.metrics.summary import sum_up
 from fairlead_lab.metrics.sums import Metrics, Subject
-from fairlead_lab.metrics.survey import job_size_ends, quartiles
+from fairlead_lab.metrics.yardstick import job_size_ends, quartiles
 from fairlead_lab.workloads.scaling import largest_amounts
 from fairlead_proto.resources import STANDARD_NAMES, Vector
 from fairlead_sim.workload import Bundle, Job

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from fairlead_lab.metrics.report import ReplayReport
-from fairlead_lab.metrics.result import PolicyResult, ResourceUse, Spread, UserReport
+from fairlead_lab.metrics.result import PolicyResult, ResourceUse, UserReport
+from fairlead_lab.metrics.statistics import Spread
 
 USERS_SHOWN_MAX: Final = 30
 """A screen; the JSON has them all."""

@@ -4,6 +4,8 @@ from array import array
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from fairlead_lab.metrics.statistics import Spread
+
 UNFINISHED: Final = -1
 """In place of the completion time of a job that did not finish."""
 SHORT_MS: Final = 10_000
@@ -13,18 +15,6 @@ INCENTIVE_TOLERANCE: Final = 0.1
 INCENTIVE_ALLOWANCE_MS: Final = 100
 """The slice a user is compared with launches for free and never fragments. A launch takes 3 to 20 ms on a small host, and a
 job has a few one after another; below a tenth more, one cannot tell the policy from the yardstick."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """Mean and nearest-rank percentiles of a set of numbers; all zero if there are none."""
-
-    count: int
-    mean: float
-    p50: float
-    p95: float
-    p99: float
-    most: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,42 +14,13 @@ A change costs O(1), but for users who come and go: then the entitlement of each
 from collections.abc import Mapping
 from typing import Final
 
+from fairlead_lab.metrics.integrals import Holding
 from fairlead_proto.resources import Vector
 
 SHARE_TOLERANCE: Final = 1e-9
 """Below an entitlement by less than this is rounding of the division, not a smaller share."""
 _ONE_SHARE: Final = 1 << 60
 """Shares are added up as whole numbers of 2^-60, so that what was added and taken away again leaves exactly nothing."""
-
-
-class Holding:
-    """What somebody holds, the dominant share that is, and its integral over time."""
-
-    __slots__ = ("_at_ms", "_capacity", "_share_ms", "held", "share")
-
-    def __init__(self, capacity: Vector) -> None:
-        self.held = [0] * len(capacity)
-        self.share = 0.0
-        self._share_ms = 0.0
-        self._at_ms = 0
-        self._capacity = capacity
-
-    def hold(self, unit: Vector, tasks: int, now_ms: int) -> None:
-        """Hold so many tasks more; fewer, if below zero."""
-        self._share_ms += self.share * (now_ms - self._at_ms)
-        self._at_ms = now_ms
-        share = 0.0
-        held = self.held
-        for place, total in enumerate(self._capacity):
-            if total:
-                held[place] = amount = held[place] + tasks * unit[place]
-                if amount > share * total:
-                    share = amount / total
-        self.share = share
-
-    def until(self, now_ms: int) -> float:
-        """The integral of the dominant share up to now, in share-milliseconds."""
-        return self._share_ms + self.share * (now_ms - self._at_ms)
 
 
 class Standing:

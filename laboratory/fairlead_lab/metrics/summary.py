@@ -4,7 +4,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from fairlead_lab.metrics.distribution import spread
 from fairlead_lab.metrics.result import (
     SHORT_MS,
     UNFINISHED,
@@ -17,6 +16,7 @@ from fairlead_lab.metrics.result import (
     UserReport,
 )
 from fairlead_lab.metrics.shares import Standing
+from fairlead_lab.metrics.statistics import spread
 from fairlead_lab.metrics.sums import Metrics
 from fairlead_proto.resources import STANDARD_NAMES
 from fairlead_sim.workload import Job

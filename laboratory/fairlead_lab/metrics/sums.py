@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fairlead_lab.metrics.crowding import Crowding
-from fairlead_lab.metrics.distribution import VALUES_MAX, Distribution
-from fairlead_lab.metrics.integral import Integral
+from fairlead_lab.metrics.integrals import Crowding, Holding, Integral, Timeline
 from fairlead_lab.metrics.result import UNFINISHED
-from fairlead_lab.metrics.shares import Holding, SharesSoFar
-from fairlead_lab.metrics.timeline import Timeline
+from fairlead_lab.metrics.shares import SharesSoFar
+from fairlead_lab.metrics.statistics import VALUES_MAX, Distribution
 from fairlead_lab.workloads.plan import dominant_fraction
 from fairlead_lab.workloads.scaling import largest_amounts
 from fairlead_proto.resources import STANDARD_NAMES, Vector

@@ -16,9 +16,8 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from fairlead_lab.metrics.records import RunRecord
+from fairlead_lab.metrics.records import RunRecord, write_run
 from fairlead_lab.metrics.report import ReplayReport, build_report
-from fairlead_lab.metrics.report_files import write_run
 from fairlead_lab.metrics.report_table import print_reports
 from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.replay.cluster_watch import AgentView, ClusterWatch

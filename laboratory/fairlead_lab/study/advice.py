@@ -1,20 +1,25 @@
-"""What a study says to somebody who has to choose a policy, in sentences."""
+"""What a study says to somebody who has to choose a policy, in sentences: what to choose, what to doubt, and why."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fairlead_lab.metrics.measures import FIXED
-from fairlead_lab.metrics.resampling import Ratio
-from fairlead_lab.study.causes import where_waiting_comes_from
-from fairlead_lab.study.certainty import placed_by_chance
+from fairlead_lab.metrics.result import UNFINISHED, PolicyResult
+from fairlead_lab.metrics.statistics import Ratio
+from fairlead_lab.study.comparison import completion_ratio, is_crowded
 from fairlead_lab.study.questions import Answer
 from fairlead_lab.study.study import Outcome
-from fairlead_lab.study.telling_apart import completion_ratio, is_crowded
+from fairlead_master.allocation import placement
+from fairlead_master.allocation.policies.names import slots_per_agent
 
 _NAMED_MAX: Final = 5
 """Users named in a sentence; the table of users and users.csv have all."""
 _TIMES_FROM: Final = 2.0
 """Ratios from here on are told as multiples: nobody sees what 241 % longer is."""
+_MOST: Final = 0.8
+"""Of all waiting: a class of tasks that makes as much is where it comes from."""
+_FULL: Final = 0.8
+"""Of the resource held most, on average: a cluster that holds less has room, if not where a large task needs it."""
 
 
 def summary(outcome: Outcome, known: Sequence[Answer]) -> list[str]:
@@ -205,3 +210,130 @@ def listed(words: Sequence[str]) -> str:
         if words
         else "nothing"
     )
+
+
+def where_waiting_comes_from(outcome: Outcome) -> list[str]:
+    """One line of the first policy's waits, means over its seeds; nothing if nobody waited."""
+    policy = outcome.study.policies[0]
+    runs = outcome.results[policy]
+    never = [part for run in runs if (part := _never_wait(run)) is not None]
+    largest = [parts for run in runs if (parts := _largest(run)) is not None]
+    if not never or not largest:
+        return []
+    waits, tasks = _mean([each[0] for each in largest]), _mean([each[1] for each in largest])
+    use = {
+        name: _mean([run.resources[name].held_until_last_arrival for run in runs])
+        for name in runs[0].resources
+        if all(name in run.resources for run in runs)
+    }
+    busiest = max(use, key=lambda name: use[name])
+    classes = runs[0].waits_by_size
+    above = f"more than {100 * classes[-2].largest_size:.3g} %" if len(classes) > 1 else "up to all"
+    line = (
+        f"Where waiting comes from, under {policy}: {_percent(_mean(never))} of the jobs take no longer than with nothing to wait for. "
+        f"{_percent(waits)} of all waiting is that of the {_percent(tasks)} of tasks that want {above} of the largest node, "
+        f"while {busiest}, of which most is held, is held to {_percent(use[busiest])} on average until the last job arrives."
+    )
+    if waits >= _MOST and waits > 2 * tasks and use[busiest] < _FULL:
+        line += " So what waits here is mostly large tasks that need much of one node, on a cluster that is not full on average."
+    gangs = outcome.workloads[0].yardstick.survey.gangs
+    if gangs:
+        line += f" {gangs:,} jobs are gangs, which need room for all their tasks at once."
+    return [line]
+
+
+def _never_wait(run: PolicyResult) -> float | None:
+    """The part of the finished jobs that are done as soon as they could be."""
+    finished = [factor for factor in run.slowdowns if factor != UNFINISHED]
+    return sum(factor <= 1 for factor in finished) / len(finished) if finished else None
+
+
+def _largest(run: PolicyResult) -> tuple[float, float] | None:
+    """Of the largest class of tasks: its parts of all waiting and of all tasks."""
+    waited = [each.wait.mean * each.wait.count for each in run.waits_by_size]
+    tasks = sum(each.wait.count for each in run.waits_by_size)
+    if not sum(waited):
+        return None
+    return waited[-1] / sum(waited), run.waits_by_size[-1].wait.count / tasks
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"
+
+
+def what_seeds_change(outcome: Outcome) -> str:
+    """What differs between two seeds; empty where there is one."""
+    first, *others = outcome.workloads
+    count = len(outcome.study.seeds)
+    if not others:
+        return ""
+    if any(other.yardstick != first.yardstick for other in others):
+        return f"Each policy was run with {count} seeds. A seed makes the work itself, so intervals are about work of this kind."
+    changed = ["how long gangs wait before they try again"] if first.yardstick.survey.gangs else []
+    if drawn := placed_by_chance(outcome):
+        changed.append(f"which hosts tasks are placed on under {', '.join(drawn)}")
+    if changed:
+        return (
+            f"Each policy was run with {count} seeds. The work is the same under every seed; what a seed changes is "
+            f"{' and '.join(changed)}, and all that follows from it. So intervals are about that chance, and not about other work."
+        )
+    return f"Each policy was run with {count} seeds, but this work has nothing in it that hangs on a seed: all are alike."
+
+
+def placed_by_chance(outcome: Outcome) -> list[str]:
+    """Policies of the study under which a seed decides which hosts tasks get."""
+    asked = outcome.study.options.placement
+    return [
+        policy
+        for policy in outcome.study.policies
+        if placement.in_force(asked, slots_per_agent(policy)).goes_by_turns and ":" not in asked
+    ]
+
+
+def how_told_apart(outcome: Outcome, known: Sequence[Answer]) -> list[str]:
+    """What is marked in the table of questions, and how much chance there is in it; nothing of a single policy."""
+    policies = len(outcome.study.policies)
+    if policies < 2:
+        return []
+    lines = [*_not_compared(outcome)]
+    marked = "Marked are the best number of a row and those that cannot be told from it; nothing is, where all are alike."
+    if len(outcome.study.seeds) > 1:
+        lines += [
+            (
+                f"{marked} Policies are compared seed by seed: what a 95 % interval of their differences leaves open is not told apart. "
+                "± is the half width of the 95 % interval of a single mean."
+            ),
+            (
+                "“Could tell” is how fine that comparison is, the half width of the interval of a difference: one that is smaller may "
+                "be there and not be seen."
+            ),
+        ]
+    else:
+        lines.append(
+            f"{marked} There is one run of each policy, so chance is judged by drawing its jobs again in 50 blocks: what a 95 % "
+            "interval of the ratio of two policies leaves open is not told apart. It says how much a few stretches of this work "
+            "decide the result, and not what other work would give."
+        )
+        if any(not answer.has_interval for answer in known):
+            lines.append(
+                "Questions with ° have no such interval: there those within a hundredth are alike, and a tenth may be chance."
+            )
+    comparisons = sum(max(0, policies - len(answer.left_out) - 1) for answer in known)
+    lines.append(
+        f"{len(known)} questions of {policies} policies are {comparisons} comparisons, each by itself at 95 %, without a correction "
+        "for their number: of those in which there is no difference, one in twenty looks as if there were one."
+    )
+    return lines
+
+
+def _not_compared(outcome: Outcome) -> list[str]:
+    crowded = [policy for policy, runs in outcome.results.items() if is_crowded(runs)]
+    if not crowded:
+        return []
+    return [
+        f"† Not compared: under {', '.join(crowded)} hosts are promised twice, so a start means less there."
+    ]

@@ -6,9 +6,8 @@ from typing import Any
 
 from fairlead_lab.metrics.measures import measures
 from fairlead_lab.metrics.result import PolicyResult
-from fairlead_lab.study.comparison import NOTICEABLE, changes_by_user, reductions_by_size
+from fairlead_lab.study.comparison import NOTICEABLE, changes_by_user, completion_ratio, reductions_by_size
 from fairlead_lab.study.study import Outcome
-from fairlead_lab.study.telling_apart import completion_ratio
 from fairlead_proto.resources import ResourceKinds
 
 

@@ -7,9 +7,8 @@ from typing import Final
 
 from fairlead_lab.metrics.measures import measures
 from fairlead_lab.metrics.result import UNFINISHED, PolicyResult, Series
-from fairlead_lab.study.comparison import changes_by_user, reductions_by_size
+from fairlead_lab.study.comparison import changes_by_user, completion_ratio, reductions_by_size
 from fairlead_lab.study.study import Outcome
-from fairlead_lab.study.telling_apart import completion_ratio
 
 Cell = str | int | float | None
 Rows = Iterator[tuple[Cell, ...]]

@@ -6,8 +6,8 @@ from typing import Final
 
 from fairlead_lab.metrics.measures import FIXED, Best, Kind, Measure, unit_of
 from fairlead_lab.metrics.result import PolicyResult
+from fairlead_lab.study.comparison import rank
 from fairlead_lab.study.study import Outcome
-from fairlead_lab.study.telling_apart import rank
 
 
 def nothing_more(_: Outcome) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 from rich.console import Console
 
-from fairlead_lab.metrics.distribution import percentile, spread
 from fairlead_lab.metrics.records import ClusterSample, JobRecord, RunRecord, TaskRecord
 from fairlead_lab.metrics.report import build_report
 from fairlead_lab.metrics.report_table import percent, print_reports, seconds
 from fairlead_lab.metrics.result import PolicyResult, UserReport
+from fairlead_lab.metrics.statistics import percentile, spread
 from fairlead_proto.resources import Vector
 from tests.laboratory.workloads.workload_builders import GIB, a_job_record, a_run, a_task_record
 

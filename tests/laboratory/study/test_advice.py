@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from fairlead_lab.metrics.result import PolicyResult, SizeClass, Spread
-from fairlead_lab.study.advice import summary
-from fairlead_lab.study.causes import where_waiting_comes_from
-from fairlead_lab.study.certainty import how_told_apart, what_seeds_change
+from fairlead_lab.metrics.result import PolicyResult, SizeClass
+from fairlead_lab.metrics.statistics import Spread
+from fairlead_lab.study.advice import how_told_apart, summary, what_seeds_change, where_waiting_comes_from
 from fairlead_lab.study.questions import Answer, answers
-from fairlead_lab.study.runner import run_study
+from fairlead_lab.study.run import run_study
 from fairlead_lab.study.study import Outcome, SimulationOptions, Study
-from fairlead_lab.study.tables import finished_jobs
-from fairlead_lab.study.user_tables import users
+from fairlead_lab.study.tables import finished_jobs, users
 from fairlead_sim.node import Node
 from fairlead_sim.workload import Bundle, Job
 from tests.laboratory.workloads.workload_builders import GIB

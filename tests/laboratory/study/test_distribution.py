@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_lab.metrics.distribution import VALUES_MAX, Distribution, percentile
+from fairlead_lab.metrics.statistics import VALUES_MAX, Distribution, percentile
 
 
 def of(values: list[int]) -> Distribution:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_lab.metrics.intervals import estimate, student_t
+from fairlead_lab.metrics.statistics import estimate, student_t
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead_lab.metrics.intervals import Estimate
 from fairlead_lab.metrics.measures import FIXED, span, unit_of
+from fairlead_lab.metrics.statistics import Estimate
 
 TIME = FIXED[0]
 SLOWDOWN, VIOLATIONS = (

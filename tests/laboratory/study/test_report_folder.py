@@ -17,9 +17,8 @@ from fairlead_lab.study.advice import doubts, summary
 from fairlead_lab.study.charts import CHARTS
 from fairlead_lab.study.policy_words import in_words
 from fairlead_lab.study.questions import answers
-from fairlead_lab.study.report_folder import write_report
-from fairlead_lab.study.report_page import PageUnavailable
-from fairlead_lab.study.runner import run_study
+from fairlead_lab.study.report import PageUnavailable, write_report
+from fairlead_lab.study.run import run_study
 from fairlead_lab.study.study import Outcome, SimulationOptions, Study
 from fairlead_lab.study.tables import refusals
 from fairlead_master.allocation.policies.names import EXAMPLES

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from fairlead_lab.metrics.resampling import BLOCKS, _Ranked, ratio_of_means, ratio_of_percentiles
+from fairlead_lab.metrics.statistics import BLOCKS, _Ranked, ratio_of_means, ratio_of_percentiles
 
 
 def _lengths(seed: int, count: int) -> list[float]:

@@ -8,8 +8,8 @@ import pytest
 
 from fairlead_lab.metrics.measures import FIXED, Best, Kind, Measure
 from fairlead_lab.metrics.result import PolicyResult
+from fairlead_lab.study.comparison import completion_ratio, rank
 from fairlead_lab.study.run import run_policy
-from fairlead_lab.study.telling_apart import completion_ratio, rank
 from fairlead_sim.node import Node
 from fairlead_sim.workload import Bundle, Job
 from tests.laboratory.workloads.workload_builders import GIB

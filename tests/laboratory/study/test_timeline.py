@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from fairlead_lab.metrics.integral import Integral
-from fairlead_lab.metrics.timeline import MOMENTS_MAX, Timeline
+from fairlead_lab.metrics.integrals import MOMENTS_MAX, Integral, Timeline
 
 
 def test_rates_are_exact_however_long_the_run() -> None:

@@ -1,7 +1,7 @@
-"""How far a comparison of two policies hangs on which jobs a trace happened to have.
+"""Statistics of runs: distributions in bounded memory, intervals over a few runs, and intervals from the jobs of one.
 
-A trace is one sample: it cannot be drawn again as a generator can. What can be drawn again is its jobs, in blocks of
-consecutive arrivals, since jobs that arrive together wait for one another (the block bootstrap of H. Künsch, "The jackknife
+The last: a trace is one sample, which cannot be drawn again as a generator can. What can be drawn again is its jobs, in blocks
+of consecutive arrivals, since jobs that arrive together wait for one another (the block bootstrap of H. Künsch, "The jackknife
 and the bootstrap for general stationary observations", Annals of Statistics 17, 1989, with blocks that do not overlap). Both
 policies ran the same jobs, so a block is drawn with what became of it under both.
 
@@ -9,6 +9,7 @@ Such an interval says how much a few blocks decide the result. It does not say w
 another load would give, and a block still feels the queue that the block before it left behind.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,164 @@ from operator import mul
 from random import Random
 from typing import Final
 
-from fairlead_lab.metrics.intervals import CONFIDENCE
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Mean and nearest-rank percentiles of a set of numbers; all zero if there are none."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    most: float
+
+
+VALUES_MAX: Final = 4096
+"""Kept apart exactly. A run of a few thousand tasks stays below; one of millions has more, and needs no more digits."""
+_BITS: Final = 12
+"""Of a value beyond that: it is off by less than one part in 2,048."""
+
+
+class Distribution:
+    """How often which value came; mean and largest are exact, percentiles within one part in 2,048."""
+
+    def __init__(self, values_max: int = VALUES_MAX) -> None:
+        """No values yet; so many different ones are kept exactly."""
+        self.count = 0
+        self.total = 0
+        self.most = 0
+        self._counts: dict[int, int] = {}
+        self._values_max = values_max
+        self._is_rounded = False
+
+    def add(self, value: int, times: int = 1) -> None:
+        """A value of 0 or more came so many times."""
+        self.count += times
+        self.total += value * times
+        self.most = max(self.most, value)
+        if self._is_rounded:
+            value = _rounded(value)
+        self._counts[value] = self._counts.get(value, 0) + times
+        if len(self._counts) > self._values_max and not self._is_rounded:
+            self._round()
+
+    @property
+    def mean(self) -> float:
+        """Of all values; 0 if there are none."""
+        return self.total / self.count if self.count else 0.0
+
+    def percentile(self, percent: int) -> int:
+        """By nearest rank, as ``percentile``; 0 if there are no values."""
+        rank = max(1, math.ceil(self.count * percent / 100))
+        passed = 0
+        for value, times in sorted(self._counts.items()):
+            passed += times
+            if passed >= rank:
+                return value
+        return 0
+
+    def spread(self) -> Spread:
+        """Mean and percentiles, in the values' unit."""
+        return Spread(
+            count=self.count,
+            mean=self.mean,
+            p50=self.percentile(50),
+            p95=self.percentile(95),
+            p99=self.percentile(99),
+            most=self.most,
+        )
+
+    def _round(self) -> None:
+        self._is_rounded = True
+        counts: dict[int, int] = {}
+        for value, times in self._counts.items():
+            rounded = _rounded(value)
+            counts[rounded] = counts.get(rounded, 0) + times
+        self._counts = counts
+
+
+def _rounded(value: int) -> int:
+    """The value with as many leading bits as are kept."""
+    dropped = value.bit_length() - _BITS
+    return value if dropped <= 0 else (value >> dropped) << dropped
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean and percentiles of the values, in their unit."""
+    ordered = sorted(values)
+    if not ordered:
+        return Spread(count=0, mean=0.0, p50=0.0, p95=0.0, p99=0.0, most=0.0)
+    return Spread(
+        count=len(ordered),
+        mean=sum(ordered) / len(ordered),
+        p50=percentile(ordered, 50),
+        p95=percentile(ordered, 95),
+        p99=percentile(ordered, 99),
+        most=ordered[-1],
+    )
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """The nearest-rank percentile: the smallest value with at least so many per cent of all at or below it.
+
+    Args:
+        ordered: Ascending; not empty.
+        percent: 1 to 100.
+    """
+    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
+
+
+CONFIDENCE: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean and how far off it may be."""
+
+    mean: float
+    half_width: float | None
+    """Of the confidence interval; None of fewer than two values."""
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Mean and half width of the 95 % confidence interval after Student: t(n - 1) s / math.sqrt(n); there is at least one value."""
+    count = len(values)
+    mean = sum(values) / count
+    if count < 2:
+        return Estimate(mean, None)
+    variance = sum((value - mean) ** 2 for value in values) / (count - 1)
+    return Estimate(mean, student_t(count - 1) * math.sqrt(variance / count))
+
+
+def student_t(degrees: int) -> float:
+    """The t with P(|T| <= t) = 0.95 for Student's distribution with so many degrees of freedom, 1 or more."""
+    low, high = 1.0, 20.0
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if _within(middle, degrees) < CONFIDENCE:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _within(t: float, degrees: int) -> float:
+    """P(|T| <= t), by the finite series of M. Abramowitz, I. Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4."""
+    angle = math.atan(t / math.sqrt(degrees))
+    square = math.cos(angle) ** 2
+    if degrees % 2:
+        term, found = math.cos(angle), 0.0
+        for number in range(1, degrees - 1, 2):
+            found += term
+            term *= square * (number + 1) / (number + 2)
+        return 2 / math.pi * (angle + math.sin(angle) * found)
+    term, found = 1.0, 0.0
+    for number in range(1, degrees, 2):
+        found += term
+        term *= square * number / (number + 1)
+    return math.sin(angle) * found
+
 
 BLOCKS: Final = 50
 """Long enough that most jobs' rivals are in their own block, and enough of them for a percentile."""

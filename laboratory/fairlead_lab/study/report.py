@@ -1,25 +1,28 @@
-"""The report of a study as one page: the numbers and sentences that the template `report.html.jinja` shows.
+"""The report of a study: a folder with the results as JSON, the numbers behind each plot as CSV, the plots, and a page.
 
-The template engine is an extra, looked for only when a page is to be written.
+The page is the template `report.html.jinja`; its numbers and sentences come from here. The template engine is an extra,
+looked for only when a page is to be written.
 """
 
+import csv
+import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.metrics.measures import Best, measures
 from fairlead_lab.metrics.result import SHORT_MS, PolicyResult
-from fairlead_lab.study.advice import summary
-from fairlead_lab.study.certainty import how_told_apart, what_seeds_change
-from fairlead_lab.study.comparison import NOTICEABLE
-from fairlead_lab.study.plot_data import are_waits_of_all_seeds
+from fairlead_lab.study.advice import how_told_apart, summary, what_seeds_change
+from fairlead_lab.study.charts import draw_all
+from fairlead_lab.study.comparison import NOTICEABLE, is_crowded, rank
+from fairlead_lab.study.document import as_document
+from fairlead_lab.study.plot_data import Data, all_data, are_waits_of_all_seeds
 from fairlead_lab.study.policy_words import in_words
 from fairlead_lab.study.questions import Answer, answers
 from fairlead_lab.study.study import Outcome
-from fairlead_lab.study.tables import finished_jobs, refusals, size_rows, summary_rows
-from fairlead_lab.study.telling_apart import is_crowded, rank
-from fairlead_lab.study.user_tables import gains, users
+from fairlead_lab.study.tables import finished_jobs, gains, refusals, size_rows, summary_rows, users
 from fairlead_master.allocation import placement
 from fairlead_proto.resources import ResourceKinds, Vector
 
@@ -36,6 +39,39 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]], Sequence[frozenset[int]]]
 
 class PageUnavailable(RuntimeError):
     """The template engine is not installed; the message says how to install it."""
+
+
+def write_report(folder: Path, outcome: Outcome, *, title: str, command: str) -> None:
+    """Write ``report.html``, ``results.json``, and a CSV and a PNG of each chart into an existing folder.
+
+    The same study writes the same bytes. Without the library that draws, the page has tables only and says so; without the
+    template engine there is no page, and a former one is removed.
+
+    Args:
+        folder: May hold a former report, which is overwritten.
+        outcome: Of the study.
+        title: What was simulated.
+        command: With which it can be repeated.
+
+    Raises:
+        PlotsUnavailable: everything but the plots is there.
+        PageUnavailable: everything but the page is there.
+        OSError: a file cannot be written.
+    """
+    data = all_data(outcome)
+    document = as_document(outcome, with_speed=False)
+    (folder / "results.json").write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
+    for table in data.values():
+        _write_csv(folder / f"{table.name}.csv", table)
+    plots: dict[str, bytes] = {}
+    try:
+        plots = draw_all(data, outcome.study.policies)
+    finally:
+        for name, png in plots.items():
+            (folder / f"{name}.png").write_bytes(png)
+        (folder / "report.html").unlink(missing_ok=True)
+        page = report_page(outcome, plots, title=title, command=command)
+        (folder / "report.html").write_text(page, encoding="utf-8")
 
 
 def report_page(outcome: Outcome, plots: Mapping[str, bytes], *, title: str, command: str) -> str:
@@ -191,3 +227,10 @@ def _sizes(outcome: Outcome) -> Table:
     rows = [(row["measure"], *(row[policy] for policy in policies)) for row in size_rows(outcome)]
     first = "Tasks of the job: mean completion, and in brackets as a multiple of the first policy's"
     return (first, *policies), rows, ()
+
+
+def _write_csv(path: Path, table: Data) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.columns)
+        writer.writerows(table.rows)
