@@ -224,14 +224,16 @@ async def _run_policy(address: str, policy: str, seed: int, options: SlotsOption
     ]
     before = psutil.cpu_times()
     at_work = [asyncio.create_task(user.work(address)) for user in users]
-    done, pending = await asyncio.wait(
-        at_work, timeout=options.scale.seconds, return_when=asyncio.FIRST_EXCEPTION
-    )
-    idle = _idle_part(before, psutil.cpu_times())
-    finished = [(user, list(user.responses), user.killed) for user in users]
-    for each in pending:
-        each.cancel()
-    await asyncio.gather(*pending, return_exceptions=True)
+    try:
+        done, _ = await asyncio.wait(
+            at_work, timeout=options.scale.seconds, return_when=asyncio.FIRST_EXCEPTION
+        )
+        idle = _idle_part(before, psutil.cpu_times())
+        finished = [(user, list(user.responses), user.killed) for user in users]
+    finally:  # Before the loop ends, and with it the sessions that a cancelled user kills its tasks by.
+        for each in at_work:
+            each.cancel()
+        await asyncio.gather(*at_work, return_exceptions=True)
     for each in done:
         each.result()
     rows = []
