@@ -220,18 +220,24 @@ def test_an_agent_that_joins_is_matched_with_those_who_wait_in_parts() -> None:
     assert max(examined) < 200 + 1_000 + 200
 
 
+def served(allocator: Allocator) -> list[Grant]:
+    """All grants there are to make, the books unchecked."""
+    grants = []
+    while allocator.needs_cycle:
+        grants += allocator.cycle(0)
+    return grants
+
+
 def beside_many_who_wait(waiting: int, hosts: int) -> tuple[Allocator, list[Grant]]:
     """A full cluster beside so many classes, no two alike, and what fills it; gives it with bounds of 1,000 agents a cycle."""
     allocator = an_allocator()
     for number in range(hosts):
         add_agent(allocator, f"a{number}", HOST)
-    held = []
     add_framework(allocator, "holder", HOST, hosts)
-    while allocator.needs_cycle:
-        held += allocator.cycle(0)
+    held = served(allocator)
     for number in range(waiting):
         add_framework(allocator, f"f{number}", cpus_and_mem(1 + number / 1_000, 1), 1)
-    list(cycles_of(allocator))
+    served(allocator)
     allocator.settings = replace(allocator.settings, agents_examined_per_cycle_max=1_000)
     return allocator, held
 

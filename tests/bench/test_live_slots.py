@@ -27,7 +27,7 @@ WHY_NOT = host_groups.why_not()
 
 def test_users_run_one_job_after_the_other_under_each_policy() -> None:
     told: list[str] = []
-    scale = replace(SLEEPING, agents=2, seconds=4.0, task_s=0.1, job_tasks=3)
+    scale = replace(SLEEPING, agents=2, seconds=3.0, task_s=0.1, job_tasks=2)
     options = SlotsOptions(policies=("drf", "slots:2"), scale=scale, seeds=(3,))
 
     rows = measure(options, told.append)
@@ -46,7 +46,7 @@ def test_users_run_one_job_after_the_other_under_each_policy() -> None:
 @pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 def test_where_memory_ends_work_is_killed_and_done_again() -> None:
     """One host, on which ten slots promise four users of large tasks more memory than there is."""
-    scale = replace(WORKING, agents=1, seconds=20.0, task_s=0.4, job_tasks=3, cpu_milli=100)
+    scale = replace(WORKING, agents=1, seconds=6.0, task_s=0.4, job_tasks=3, cpu_milli=100)
     options = SlotsOptions(policies=("slots:10", "drf"), scale=scale, works=True, seeds=(1,))
 
     killed = {(row.policy, row.job_class): row.killed for row in measure(options)}

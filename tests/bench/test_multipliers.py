@@ -2,10 +2,14 @@
 
 import pytest
 
+from fairlead_bench import multipliers
 from fairlead_bench.multipliers import measure
 
 
-def test_the_quick_benchmark_measures_everything_it_promises() -> None:
+def test_the_quick_benchmark_measures_everything_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multipliers, "_DECISIONS", 300)
+    monkeypatch.setattr(multipliers, "_EVENTS", 200)
+
     rows = measure(1, "quick")
 
     decision, event, batch, churning, quiet = rows

@@ -34,7 +34,6 @@ COMMANDS = {
     "demo": ("demo", 4),
     "replay": ("replay --trace trace.csv --agents 1", 5),
     "bench slots": ("bench slots --agents 1 --job-tasks 4 --task-seconds 900", 6),
-    "bench policies": ("bench policies --policy drf", 6),
     "bench cluster": ("bench cluster --part control-path", 4),
     "bench cluster, up": ("bench cluster --part footprint", 5),
     "simulate": ("simulate --scenario long.toml --processes 2", 4),
@@ -55,7 +54,7 @@ def test_signal_to_the_command_alone_ends_all_it_started(tmp_path: Path, name: s
     assert not list(tmp_path.glob("fairlead-*"))
 
 
-@pytest.mark.parametrize("name", ["up", "bench cluster", "bench cluster, up", "simulate", "reproduce"])
+@pytest.mark.parametrize("name", ["up", "bench cluster", "simulate"])
 def test_all_a_command_started_ends_when_it_is_killed(tmp_path: Path, name: str) -> None:
     with _at_work(name, tmp_path) as command:
         command.kill()
@@ -81,7 +80,7 @@ def _at_work(name: str, folder: Path) -> Iterator["subprocess.Popen[str]"]:
         try:
             while len(_family(folder)) < processes:
                 assert command.poll() is None, command.communicate()[1]
-                time.sleep(0.02)
+                time.sleep(0.1)
             yield command
         finally:
             command.kill()
@@ -103,4 +102,4 @@ def _assert_gone(folder: Path) -> None:
     end = time.monotonic() + 60
     while left := _family(folder):
         assert time.monotonic() < end, f"left behind: {left}"
-        time.sleep(0.02)
+        time.sleep(0.1)

@@ -231,7 +231,7 @@ class CountedWeight(float):
         return CountedKey(multiples / float(self))
 
 
-@pytest.mark.parametrize(("accounts", "classes"), [(10, 2), (1_000, 10), (10_000, 100), (100_000, 100)])
+@pytest.mark.parametrize(("accounts", "classes"), [(10, 2), (1_000, 10), (10_000, 100)])
 def test_a_decision_compares_at_most_two_log_n_and_a_few_keys(accounts: int, classes: int) -> None:
     """The served head sinks in the heap of its direction, which plays its way up the tournament; no price is looked at."""
     rng = random.Random(accounts)

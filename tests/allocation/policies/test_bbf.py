@@ -21,12 +21,15 @@ DISK: Vector = (0, 0, 1, 0)
 HOST: Vector = (60, 60, 60, 0)
 
 
+LENGTHS_MS = [(100, 0.0), (500, 0.5), (3_000, 0.0), (3_000, 0.5), (20_000, 0.5)]
+"""Of tasks, far below the window and far above it, and whether they end together."""
+
+
 def on(place: int, consumed: dict[str, list[float]]) -> dict[str, float]:
     return {name: shares[place] for name, shares in consumed.items()}
 
 
-@pytest.mark.parametrize("length_ms", [100, 500, 3_000, 20_000])
-@pytest.mark.parametrize("jitter", [0.0, 0.5])
+@pytest.mark.parametrize(("length_ms", "jitter"), LENGTHS_MS)
 def test_who_comes_later_shares_by_entitlement_at_once(length_ms: int, jitter: float) -> None:
     """Figure 2: 33 % alone gets everything, and 33 to 67 when the other comes, whether or not tasks end together."""
     timeline = Timeline("bbf", HOST, jitter=jitter)
@@ -100,8 +103,7 @@ def test_who_uses_two_bottlenecks_is_not_held_back_for_it() -> None:
     assert on(2, consumed) == pytest.approx({"red": 0.0, "blue": 0.5, "green": 0.5}, abs=0.02)
 
 
-@pytest.mark.parametrize("length_ms", [100, 500, 3_000, 20_000])
-@pytest.mark.parametrize("jitter", [0.0, 0.5])
+@pytest.mark.parametrize(("length_ms", "jitter"), LENGTHS_MS)
 def test_a_newcomer_makes_a_resource_the_bottleneck(length_ms: int, jitter: float) -> None:
     """Figure 12: 33 and 67 use a third of the CPU each; then 100 comes: 17, 33 and 50 %, and half the disk is idle."""
     timeline = Timeline("bbf", HOST, jitter=jitter)
