@@ -15,6 +15,8 @@ TEST_PROCESSES ?= 2
 PYTEST_ARGS ?=
 GOLDENS_ARGS ?=
 
+# The suite starts hundreds of interpreters: compiled files are kept even where an environment says not to.
+unexport PYTHONDONTWRITEBYTECODE
 # No grpc code of ours forks; grpc's fork handlers only add a lock that a fork elsewhere could wait on for ever.
 export GRPC_ENABLE_FORK_SUPPORT := 0
 
@@ -38,7 +40,7 @@ demo: setup ## run the demonstration on a local cluster (ends by itself)
 	@$(BIN)/python -m fairlead_cli.main demo
 
 test: setup protos-venv ## run the whole test suite
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 goldens: setup ## hold every command's output to what was kept (GOLDENS_ARGS=simulate for a part)
 	@$(BIN)/python -m tests.goldens $(GOLDENS_ARGS)
