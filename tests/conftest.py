@@ -10,7 +10,12 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 # No deadline, since timing is never a claim of ours; a slow machine is no reason to fail a property either.
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True)
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50
+)
+# Elsewhere every run draws others; here they are always the same, so there are more of them.
+settings.register_profile(
+    "ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True, max_examples=100
+)
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
