@@ -65,9 +65,9 @@ def properties(
     """
     from fairlead_cli.errors import Invalid
     from fairlead_cli.printing import print_json
-    from fairlead_lab.properties.examination import one_of_each_kind
     from fairlead_lab.properties.instances import Shape
     from fairlead_lab.properties.report import as_json as verdict_as_json
+    from fairlead_lab.properties.search import one_of_each_kind
     from fairlead_master.solvers.problem import SolverError
 
     shape = Shape(is_positive=positive, is_weighted=weighted, is_capped=capped)
@@ -85,7 +85,7 @@ def properties(
 def _searched(policies: Sequence[str], *, trials: int, seed: int, shape: Any) -> list[Any]:
     """All verdicts; a person at a terminal sees on stderr how far it is, and no trace of that afterwards."""
     from fairlead_lab.properties.definitions import PROPERTIES
-    from fairlead_lab.properties.examination import examine
+    from fairlead_lab.properties.search import examine
 
     progress = _Progress(searches=len(policies) * len(PROPERTIES))
     try:

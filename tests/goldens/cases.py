@@ -107,7 +107,7 @@ class _Lister:
 
 
 def _allocations() -> Iterator[Case]:
-    from fairlead_lab.properties.examination import one_of_each_kind
+    from fairlead_lab.properties.search import one_of_each_kind
 
     flags = ("", " --discrete")
     policies = (*one_of_each_kind(), "bbf:60,95%", "max-min:mem", "slots:2")

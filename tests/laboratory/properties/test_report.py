@@ -9,10 +9,9 @@ from fairlead_lab.properties import report
 from fairlead_lab.properties.changes import Growth
 from fairlead_lab.properties.claims import CLAIMS, REASONS, claim_about, differs, kind_of
 from fairlead_lab.properties.definitions import PROPERTIES
-from fairlead_lab.properties.examination import examine, one_of_each_kind
 from fairlead_lab.properties.instances import Shape, make_problem
 from fairlead_lab.properties.model import Case
-from fairlead_lab.properties.search import Verdict, policy_by_name, search
+from fairlead_lab.properties.search import Verdict, examine, one_of_each_kind, policy_by_name, search
 from fairlead_master.solvers.problem_json import read_problem
 from fairlead_master.solvers.registry import solve
 

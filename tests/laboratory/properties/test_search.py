@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from fairlead_lab.properties.claims import claim_about, differs
 from fairlead_lab.properties.definitions import PROPERTIES, common_dominant
-from fairlead_lab.properties.examination import check_policies, examine, one_of_each_kind
 from fairlead_lab.properties.instances import Shape, draw_problems
 from fairlead_lab.properties.minimising import is_sound
 from fairlead_lab.properties.model import Case, Setting
-from fairlead_lab.properties.search import Verdict, draw_cases, policy_by_name, search
+from fairlead_lab.properties.search import (
+    Verdict,
+    check_policies,
+    draw_cases,
+    examine,
+    one_of_each_kind,
+    policy_by_name,
+    search,
+)
 from fairlead_master.solvers.problem import Problem, SolverError
 from fairlead_master.solvers.registry import NAMES
 
@@ -80,7 +87,7 @@ def test_another_seed_draws_other_cases() -> None:
 
 def test_verdicts_do_not_depend_on_the_hash_seed() -> None:
     program = (
-        "from fairlead_lab.properties.examination import examine; from fairlead_lab.properties.instances import Shape;"
+        "from fairlead_lab.properties.search import examine; from fairlead_lab.properties.instances import Shape;"
         "print(list(examine(['asset'], trials=20, seed=3, shape=Shape())))"
     )
 
