@@ -20,7 +20,7 @@ from fairlead_lab.workloads.loading import load_jobs
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
-from fairlead_sim.observer import Batch
+from fairlead_sim.observer import IdleWatcher
 from fairlead_sim.pool.simulation import Pool
 from fairlead_sim.virtual_cluster.trace_cluster import TraceCluster
 from fairlead_sim.workload import Bundle, Job
@@ -52,25 +52,12 @@ _ATTEMPTS: Final = {"full": 5, "quick": 1}
 _Make = Callable[[str, Sequence[Node]], Pool | TraceCluster]
 
 
-@dataclass(slots=True)
-class _Nobody:
+class _Nobody(IdleWatcher):
     """Watches nothing, and would not have a job refused."""
-
-    def arrived(self, job: Job, now_ms: int) -> None:
-        """A job came."""
 
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - as all watchers
         """No job of these can be too large."""
         raise AssertionError(f"job {job.job_id}: {why}")
-
-    def started(self, batch: Batch) -> None:
-        """Tasks started."""
-
-    def ended(self, batch: Batch, now_ms: int) -> None:
-        """Tasks ended."""
-
-    def finished(self, job: Job, now_ms: int) -> None:
-        """A job is done."""
 
 
 def measure(seed: int, scale: str, trace: Path | None = None) -> list[Row]:

@@ -40,3 +40,22 @@ class Watcher(Protocol):
 
     def finished(self, job: Job, now_ms: int) -> None:
         """The last task of the job is over."""
+
+
+class IdleWatcher:
+    """A watcher that ignores all it is told: the start of one that cares about a few of these."""
+
+    def arrived(self, job: Job, now_ms: int) -> None:
+        """Ignored."""
+
+    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:
+        """Ignored."""
+
+    def started(self, batch: Batch) -> None:
+        """Ignored."""
+
+    def ended(self, batch: Batch, now_ms: int) -> None:
+        """Ignored."""
+
+    def finished(self, job: Job, now_ms: int) -> None:
+        """Ignored."""

@@ -8,7 +8,7 @@ from fairlead_master.allocation.api import AllocationSettings
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
-from fairlead_sim.observer import Batch
+from fairlead_sim.observer import IdleWatcher
 from fairlead_sim.pool.simulation import Pool
 from fairlead_sim.workload import Bundle, Job
 from tests.laboratory.workloads.workload_builders import GIB
@@ -20,21 +20,15 @@ NODES = [
 ]
 
 
-class Reasons:
+class Reasons(IdleWatcher):
     """Why jobs were refused, and how many finished."""
 
     def __init__(self) -> None:
         self.whys: list[str] = []
         self.done = 0
 
-    def arrived(self, job: Job, now_ms: int) -> None: ...
-
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:
         self.whys.append(why)
-
-    def started(self, batch: Batch) -> None: ...
-
-    def ended(self, batch: Batch, now_ms: int) -> None: ...
 
     def finished(self, job: Job, now_ms: int) -> None:
         self.done += 1

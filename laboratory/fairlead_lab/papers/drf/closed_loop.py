@@ -17,7 +17,7 @@ from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_proto.resources import Vector
 from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
-from fairlead_sim.observer import Batch
+from fairlead_sim.observer import IdleWatcher
 from fairlead_sim.pool.hosts import Slowdown
 from fairlead_sim.pool.simulation import Pool, PoolOptions
 from fairlead_sim.workload import Bundle, Job
@@ -65,7 +65,7 @@ class Finished:
     """None if there are none."""
 
 
-class _Users:
+class _Users(IdleWatcher):
     """Watches, and hands in the next job of whoever has finished one."""
 
     def __init__(self, seed: int, setup: Setup) -> None:
@@ -110,12 +110,6 @@ class _Users:
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - told to all watchers
         """See ``Watcher``."""
         raise AssertionError(f"every task fits on a node, and {job.job_id} was refused: {why}")
-
-    def started(self, batch: Batch) -> None:
-        """Of no interest."""
-
-    def ended(self, batch: Batch, now_ms: int) -> None:
-        """Of no interest."""
 
     def finished(self, job: Job, now_ms: int) -> None:
         """See ``Watcher``."""

@@ -16,9 +16,8 @@ from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_proto.resources import Vector
 from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
-from fairlead_sim.observer import Batch
+from fairlead_sim.observer import Batch, IdleWatcher
 from fairlead_sim.pool.simulation import Pool, PoolOptions
-from fairlead_sim.workload import Bundle, Job
 
 COLUMNS: Final = ("time_s", "policy", "cpu_utilization", "mem_utilization")
 
@@ -30,7 +29,7 @@ _WARM_UP_S: Final = 600
 _SHOWN_S: Final = 300
 
 
-class _Use:
+class _Use(IdleWatcher):
     """Tracks the resources in use: of each node what its tasks want, at most what the node has."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -38,15 +37,6 @@ class _Use:
         self._wanted = {node.name: [0, 0] for node in nodes}
         self.used = [0, 0]
         """CPU and memory."""
-
-    def arrived(self, job: Job, now_ms: int) -> None:
-        """Ignored: only starts and ends of tasks change the use."""
-
-    def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:
-        """Ignored: a refused job uses nothing."""
-
-    def finished(self, job: Job, now_ms: int) -> None:
-        """Ignored: only starts and ends of tasks change the use."""
 
     def started(self, batch: Batch) -> None:
         """See ``Watcher``."""

@@ -21,7 +21,7 @@ from fairlead_master.allocation.api import AllocationSettings
 from fairlead_proto.resources import Vector
 from fairlead_sim.engine import Engine
 from fairlead_sim.node import Node
-from fairlead_sim.observer import Batch
+from fairlead_sim.observer import IdleWatcher
 from fairlead_sim.pool.simulation import Pool, PoolOptions
 from fairlead_sim.workload import Bundle, Job
 
@@ -84,7 +84,7 @@ def work(arrivals: Sequence[float], *, jobs: int, stages: int, seed: str) -> Ite
         yield Job(job_id=name, user=name, submit_ms=submit_ms, bundles=tuple(tasks))
 
 
-class _Stopwatch:
+class _Stopwatch(IdleWatcher):
     """Adds up sizes and times of jobs by class and by batch, in the order of arrival."""
 
     def __init__(self, first: int, jobs: int) -> None:
@@ -93,18 +93,9 @@ class _Stopwatch:
         self._jobs = jobs
         self.found = [Batches(_BATCHES) for _ in _UNITS]
 
-    def arrived(self, job: Job, now_ms: int) -> None:
-        """Ignored: a job knows when it was submitted."""
-
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:
         """Never: every task fits an empty cluster."""
         raise AssertionError(f"job {job.job_id} at {now_ms}: {why} {bundle.unit}")
-
-    def started(self, batch: Batch) -> None:
-        """Ignored: only finished jobs count."""
-
-    def ended(self, batch: Batch, now_ms: int) -> None:
-        """Ignored: only finished jobs count."""
 
     def finished(self, job: Job, now_ms: int) -> None:
         """The mean size is 1; what this job's tasks take of it is known."""
