@@ -117,5 +117,5 @@ class Experiment:
 
 
 def numbers(rows: Iterable[Row], column: int) -> list[float]:
-    """One column of rows, by its place, as numbers; an empty cell is 0."""
+    """The cells of one column of rows, by its place, as numbers; an empty cell is 0."""
     return [float(row[column] or 0) for row in rows]

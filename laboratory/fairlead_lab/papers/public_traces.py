@@ -1,4 +1,4 @@
-"""Where the public traces are that some experiments run on. They are not part of the repository."""
+"""Finds the public traces that some experiments run on. They are not part of the repository."""
 
 import os
 from pathlib import Path
@@ -9,10 +9,10 @@ VARIABLE: Final = "FAIRLEAD_TRACES"
 
 
 def find_trace(name: str) -> Path | None:
-    """The file of this name; None if it is not there, so that whoever asks must have something else.
+    """The path of a trace; None if the file is not there, in which case the caller needs a stand-in.
 
     Raises:
-        FileNotFoundError: the variable names a folder that does not have it: not to be passed over in silence.
+        FileNotFoundError: the variable names a folder that lacks the file, which is a mistake and no reason for a stand-in.
     """
     folder = os.environ.get(VARIABLE)
     if folder:

@@ -49,12 +49,12 @@ def about(what: str, found: float, stated: float, within: float, *, text: str = 
 
 
 def between(what: str, text: str, found: float, *, low: float = -inf, high: float = inf) -> Statement:
-    """Words of the text that mean a number within bounds, which are included."""
+    """Words of the text that mean a number from ``low`` to ``high``, both included."""
     return Statement(f"{what} {found:.3g} (text: {text})", low <= found <= high)
 
 
 def judge(statements: Sequence[Statement], *, within: str = "", besides: str = "as printed: ") -> Verdict:
-    """Agrees if all hold, and lists them; else differs, and names first those that do not hold.
+    """The verdict on a figure that lists its statements: AGREES if all hold, else DIFFERS with the failures first.
 
     Args:
         statements: At least one.
@@ -71,7 +71,7 @@ def judge(statements: Sequence[Statement], *, within: str = "", besides: str = "
 
 
 def judge_by_count(statements: Sequence[Statement]) -> Verdict:
-    """Names all that do not hold; if all hold, counts them and names the number that is furthest off."""
+    """The verdict on a figure that names the failures or, if all hold, counts them and names the number furthest off."""
     broken = [str(each) for each in statements if not each.holds]
     if broken:
         return Verdict(Agreement.DIFFERS, "; ".join(broken))

@@ -1,4 +1,4 @@
-"""A smaller case that shows the same: users and resources are dropped and numbers lowered while the violation stays.
+"""Makes a case smaller: users and resources are dropped and numbers lowered while the violation stays.
 
 Greedy: of all steps that lead to a smaller case the first one that keeps the violation is taken, until none does. Where that
 ends need not be the smallest case, which is what ``enumeration`` looks for.

@@ -28,7 +28,7 @@ difference of two of their answers: what is left is a thousand times as much as 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A problem, and what happens to it; None where the property is about one allocation."""
+    """A problem and a change of it; None where the property is about one allocation."""
 
     problem: Problem
     change: Change | None = None
@@ -40,7 +40,7 @@ class Violation:
 
     case: Case
     user: int
-    """Who is treated against the property, by its place in the problem."""
+    """Who is treated worst, by its place in the problem."""
     excess: float
     """By how much, in dominant share of that user; above `MARGIN`."""
     before: Tasks
@@ -61,7 +61,7 @@ class Treatment(NamedTuple):
 
 
 class Setting(Enum):
-    """The problems that a property speaks about."""
+    """The kind of problems to try a property on."""
 
     ANY = "any"
     ONE_RESOURCE = "one resource"

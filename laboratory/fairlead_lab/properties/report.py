@@ -1,4 +1,4 @@
-"""What a search came to, as a table like the papers', as text that a reader can check, and as JSON."""
+"""Presents the results of a search: a table like the papers', counterexamples to check by hand, and JSON."""
 
 from collections.abc import Sequence
 from math import inf

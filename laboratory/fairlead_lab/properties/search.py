@@ -36,7 +36,7 @@ _TABLE_FIRST: Final = ("asset", "ceei", "drf")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a search came to, for one property of one policy."""
+    """The result of a search for one property of one policy."""
 
     policy: str
     property_name: str
@@ -49,7 +49,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether no violation was found; a proof it is not."""
+        """Whether no violation was found, which is no proof."""
         return self.violation is None
 
 
@@ -126,7 +126,7 @@ def one_of_each_kind() -> list[str]:
 
 
 def check_policies(policies: Sequence[str]) -> None:
-    """Refuse what is no policy before a long search begins.
+    """Refuse unknown policies before a long search begins.
 
     Raises:
         SolverError: one of them is unknown, or has an argument that cannot be used.
@@ -178,7 +178,7 @@ def _size(violation: Violation) -> tuple[int, int, float]:
 def _trials(
     claim: Property, *, trials: int, seed: int, shape: Shape, examples: Sequence[Example]
 ) -> Iterator[list[Case]]:
-    """Each trial is one problem with the changes to try on it, drawn whether the policy lasts so long or not."""
+    """The cases of each trial: one problem, with each of the changes to try on it."""
     # A text as seed is hashed by Random itself, the same in every process.
     random = Random(f"{seed} {claim.name} {shape}")  # noqa: S311 - nothing secret is drawn
     for example in examples:

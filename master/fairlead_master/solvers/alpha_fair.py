@@ -73,7 +73,7 @@ def solve(problem: Problem, policy: str) -> Solution:
 
 
 def solve_discrete(problem: Problem, policy: str) -> Solution:
-    """Whole tasks by the live policy; in the limit ``inf`` by that of the max-min policy that it is.
+    """Whole tasks by the live policy; for ``inf`` by the max-min policy that is the limit.
 
     Raises:
         SolverError: as ``discrete.solve_live`` does.
@@ -128,7 +128,7 @@ class _Certified:
 
 
 def _kinds(problem: Problem) -> list[list[float]]:
-    """What all machines of each kind have: one kind where they are as good as one pool."""
+    """Total capacity by kind of machine; a single kind if the machines are equivalent to one pool."""
     if problem.is_one_pool:
         return [list(problem.capacity)]
     counts: dict[Amounts, int] = {}
@@ -138,7 +138,7 @@ def _kinds(problem: Problem) -> list[list[float]]:
 
 
 def _on_pool(wishes: list[Wish], policy: str, alpha: float) -> _Certified:
-    """In floats, which takes no time; where these do not reach, as on machines of one kind."""
+    """Solve in floats, which is fast; where their range does not suffice, in decimals, as one kind of machines."""
     error = inf
     with suppress(OverflowError, ZeroDivisionError):
         found = satiate(wishes, alpha, many_classes.solve)

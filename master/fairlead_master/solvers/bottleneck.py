@@ -98,7 +98,7 @@ def _solve_on_machines(problem: Problem) -> Solution:
 
 
 def solve_discrete(problem: Problem) -> Solution:
-    """Whole tasks, one at a time: next is who after one more has the smallest part of its fluid tasks, if it fits.
+    """Whole tasks, one at a time, each to the user who then has the smallest part of its fluid tasks, if it fits.
 
     That is Jefferson's method of apportionment, and gives everyone at least its fluid tasks rounded down in a pool. On
     machines it is who *has* the smallest part, placed as on a live cluster. The live policy of the same name learns
@@ -138,7 +138,7 @@ def solve_discrete(problem: Problem) -> Solution:
 
 
 def _settle(goods: Sequence[tuple[Wish, Amounts]], longest: float, steps: int) -> Satiation:
-    """Move prices towards those of the market they make, until they are the same or ``steps`` are taken.
+    """Move prices towards those that their budgets lead to, until both agree or ``steps`` are taken.
 
     Args:
         goods: Per user what a task takes and how many are wanted, and what the user owns of each resource.
@@ -172,7 +172,7 @@ def _worth(owned: Sequence[Amounts], prices: Sequence[float]) -> list[float]:
 
 
 def _completed(shares: Sequence[Amounts]) -> list[Amounts]:
-    """The entitlements in proportion, but so that they add up to all there is; in equal parts where nobody has any."""
+    """Scale the entitlements to each resource to a sum of 1; equal parts of a resource that nobody is entitled to."""
     columns = []
     for column in zip(*shares, strict=True):
         total = sum(column)

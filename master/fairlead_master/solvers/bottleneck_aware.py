@@ -191,7 +191,7 @@ def _serve(
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A user as the groups see it."""
+    """A user, with what groups need to know of it."""
 
     place: int
     weight: float
@@ -224,7 +224,7 @@ def _rounded_down(tasks: float) -> int:
 
 
 def _grouped(claims: Iterable[_Claim], heights: Mapping[int, float], floor_level: float) -> dict[int, Group]:
-    """The groups of these users, in the order of resources; those that have a level go no lower."""
+    """The groups of these users, in the order of resources; a group with a level goes no lower than that."""
     groups: dict[int, Group] = {}
     for claim in claims:
         lowest = heights.get(claim.bottleneck, floor_level)
@@ -251,7 +251,7 @@ def _joined(group: Group | None, claim: _Claim, lowest: float) -> Group:
 def _take(
     free: list[float], claims: Iterable[_Claim], tasks: Sequence[float], *, but: Iterable[_Claim] = ()
 ) -> None:
-    """Take from ``free`` what the claims have, except those in ``but``."""
+    """Subtract from ``free`` what the claims hold, except those in ``but``."""
     spared = {claim.place for claim in but}
     for claim in claims:
         if claim.place not in spared:

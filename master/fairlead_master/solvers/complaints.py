@@ -62,7 +62,7 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What can be said against an allocation."""
+    """The flaws of an allocation."""
 
     bottlenecks: tuple[str, ...]
     """Resources that are used up, in the problem's order."""
@@ -76,7 +76,7 @@ class Verdict:
 
     @property
     def is_feasible(self) -> bool:
-        """Whether the allocation exists at all."""
+        """Whether nothing is given twice, and nobody more than it wants."""
         return not self.overdrawn and not self.overserved
 
     @property

@@ -32,7 +32,7 @@ _CLASS: Final = ClassId("tasks")
 
 @dataclass(frozen=True, slots=True)
 class _ProblemKinds(ResourceKinds):
-    """The resources of a problem as the places of vectors: whatever they are called, and no standard ones beside them."""
+    """Resource kinds of a problem: its own resources under any name, without the standard ones."""
 
     resources: tuple[str, ...] = ()
 
@@ -85,7 +85,7 @@ def too_many_tasks() -> SolverError:
 
 
 def _allocator(problem: Problem, policy: str) -> Allocator:
-    """One that knows the problem's machines and users, and has served nobody yet."""
+    """An allocator with the problem's machines and users, before the first cycle."""
     allocator = Allocator(_ProblemKinds(resources=problem.resources), AllocationSettings(policy=policy))
     if allocator.watches_time:
         allocator.advance(0)
@@ -139,7 +139,7 @@ def _weight(user: User) -> Weight:
 
 
 def _room(nodes: Sequence[Nodes], totals: Sequence[Vector], unit: Vector) -> int:
-    """How many units fit if nobody else is there."""
+    """Units that fit on empty machines."""
     counts = [kind.count for kind in nodes] or [1]
     return sum(
         count * min(total // need for total, need in zip(totals_of_kind, unit, strict=True) if need)

@@ -37,7 +37,7 @@ _STOPS: Final = 1e-7
 
 @dataclass(slots=True)
 class _State:
-    """Where each user is on its way; keys are in the problem's order of users."""
+    """Costs of all users, and the tasks of those who have stopped; users by their place in the problem."""
 
     costs: list[list[list[Number]]]
     """c_imj by user, kind and resource, for a key that grows by 1 with each task; empty for a kind without what it needs."""

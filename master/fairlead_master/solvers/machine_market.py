@@ -109,7 +109,7 @@ class _User:
     """U'(X) = (w / X)^alpha: what the user would pay for the next unit."""
 
     def weigh(self, alpha: Decimal) -> None:
-        """Take note of what is held: powers are dear, and asked for in several places."""
+        """Update the total and the worth, which are kept because powers are expensive."""
         self.total = _sum(self.held)
         self.worth = _power(self.weight / self.total, alpha)
 
@@ -131,7 +131,7 @@ class _Part:
         return [theta * (cost - common) for theta, cost in zip(self.theta, costs, strict=True)]
 
     def entry(self, row: int, column: int) -> Decimal:
-        """Of that inverse."""
+        """One entry of that inverse."""
         dense = self.factor * self.theta[row] * self.theta[column]
         return self.theta[row] - dense if row == column else -dense
 
@@ -294,7 +294,7 @@ class _Market:
     def _pairs(
         self, moves: dict[int, Decimal], slack_moves: dict[int, Decimal], steps: Sequence[_Move]
     ) -> Iterator[tuple[Decimal, Decimal]]:
-        """Every variable with its move."""
+        """Pairs of a variable and its move."""
         for place, move in moves.items():
             yield self.prices[place], move
             yield self.slack[place], slack_moves[place]
@@ -305,7 +305,7 @@ class _Market:
             yield user.sated, step.sated
 
     def _costs(self, user: _User) -> list[Decimal]:
-        """Per kind, of one unit."""
+        """Cost of one unit on each kind."""
         return [_sum(need * self.prices[place] for place, need in kind) for kind in user.kinds]
 
     def _loads(self) -> dict[int, Decimal]:

@@ -66,7 +66,7 @@ def solve_slots(problem: Problem, policy: str) -> Solution:
 
 
 def converter(problem: Problem) -> Callable[[float], Number]:
-    """How the problem's numbers are to be taken: ``exact`` where there are few users, else as they are."""
+    """What converts the problem's numbers: ``exact`` where there are few users, else ``float``."""
     return exact if len(problem.users) <= EXACT_USERS_MAX else float
 
 
@@ -84,7 +84,7 @@ def shares(problem: Problem) -> list[list[Number]]:
 
 
 def tiers_of(problem: Problem, policy: str) -> list[Tier]:
-    """Who is filled when, and by which key, under a policy of this family: ``drf``, ``max-min:cpus``, ...
+    """The tiers of users, in the order in which a policy of this family fills them: ``drf``, ``max-min:cpus``, ...
 
     Raises:
         SolverError: no policy of this family, or its resource is not of the problem.

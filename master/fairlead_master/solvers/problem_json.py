@@ -123,7 +123,7 @@ def _decode(document: bytes) -> Any:
 
 
 def _integer(text: str) -> float:
-    """Integers of thousands of digits are no integers to Python; as floats they are infinite, and refused later."""
+    """Read an integer; one of hundreds of digits, which Python may refuse, becomes a float and is refused later."""
     return int(text) if len(text) <= 300 else float(text)
 
 
@@ -340,7 +340,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """What came, as JSON on one line, and not all of it where it is long."""
+    """A value as JSON on one line, cut where it is long."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a solution means: who holds what of each resource, dominant shares, utilisation, what is full."""
+"""Derives from a solution who holds how much, dominant shares, utilisation and saturated resources."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -50,7 +50,7 @@ class _Direction:
 
 
 def solve(problem: Problem) -> Solution:
-    """The fluid allocation with the highest sum of utilisations; of several, the one described above."""
+    """The fluid allocation with the highest sum of utilisations; the module says which of several."""
     directions = _directions(problem)
     best = _Program(problem, directions).best()
     tasks = [0.0] * len(problem.users)
@@ -139,7 +139,7 @@ class _Program:
                 self._bounds.append(directions[place].cap)
 
     def best(self) -> _Best:
-        """The highest utilisation, and the directions that no best allocation gives anything, or less than all."""
+        """A best allocation, and the directions that hold nothing, or all they want, in every best one."""
         solution = maximise(self._gain, self._rows, self._bounds)
         priced = list(zip(solution.duals[: self._capacities], self._rows, strict=False))
         settled: dict[int, float] = {}
@@ -155,7 +155,7 @@ class _Program:
         return _Best(solution.value, heights, settled)
 
     def leximin(self, value: float, settled: dict[int, float]) -> list[float]:
-        """Levels for a utilisation of ``value``, those that are settled as they are, then leximin.
+        """Leximin levels at a utilisation of ``value``, with the settled levels as they are.
 
         One program makes the smallest level, by weight, as large as it goes. The directions whose rows have a price keep
         theirs in every solution of it, so that they are settled there, and the rest go on.

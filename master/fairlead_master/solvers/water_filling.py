@@ -31,7 +31,7 @@ of them for each tier would be quadratic, and to round each time would round as 
 
 @dataclass(frozen=True, slots=True)
 class _Rising:
-    """A user that still rises."""
+    """A user whose key still rises."""
 
     place: int
     rise: Number
@@ -117,7 +117,7 @@ class _Pool:
         return first, [place for place, when in at.items() if when <= first * (1 + self._slack)]
 
     def _stop(self, rising: Sequence[_Rising], stopped: Iterable[_Rising], level: Number) -> list[_Rising]:
-        """Those of ``rising`` that go on; the stopped ones keep what they have at ``level``."""
+        """Stop users, who keep what they have at ``level``; return the others of ``rising``."""
         for user in stopped:
             self.tasks[user.place] = tasks = min(level, user.ceiling) / user.rise
             for place, used in enumerate(self._used):

@@ -36,7 +36,7 @@ _SLANTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """So many requests."""
+    """The requests of all users."""
 
     vectors: Sequence[Demand]
     origin: str
@@ -86,7 +86,7 @@ def made_up(count: int, seed: int) -> list[Demand]:
 
 
 def _between(quantiles: Sequence[float], fraction: float) -> float:
-    """The quantile at a fraction, on the line between the two that are known beside it."""
+    """The quantile at a fraction, interpolated linearly between its two neighbours."""
     after = bisect_right(_FRACTIONS, fraction)
     low, high = _FRACTIONS[after - 1], _FRACTIONS[after]
     part = (fraction - low) / (high - low)

@@ -66,7 +66,7 @@ def _problem(vectors: Sequence[Demand], each: Demand) -> Problem:
 
 
 def join_all(problem: Problem) -> list[Utilizations]:
-    """Let the users of a problem join in their order, under ``baa``; what is in use after each of them."""
+    """Let the users of a problem join in their order under ``baa``; return the utilisations after each of them."""
     used = [0.0] * len(problem.resources)
     found = []
     for joined, served in enumerate(solve_online(problem, goals_of("baa")), 1):
@@ -81,7 +81,7 @@ def join_all(problem: Problem) -> list[Utilizations]:
 
 @lru_cache(maxsize=2)
 def _run(users: int, seed: int) -> Run:
-    """Both figures of one number of users are of one run."""
+    """Run once for both figures of a number of users."""
     demands = sample(users, seed)
     problem = fitting(demands.vectors)
     return Run(demands=demands, problem=problem, by_users=join_all(problem))
@@ -99,7 +99,7 @@ def _reproduce(users: int, resource: str, options: RunOptions) -> Result:
 
 
 def judge(curve: Sequence[float]) -> Verdict:
-    """Whether a utilisation is close to 100 % once all have joined; where it was lowest since half of them had is told."""
+    """Compare the final utilisation with 100 %, and report its minimum since half of the users had joined."""
     half = len(curve) // 2
     found = f'"close to 100 %": {curve[-1]:.1%} in the end, and {min(curve[half:]):.1%} or more from {half + 1} users on'
     if curve[-1] < 1 - _CLOSE:

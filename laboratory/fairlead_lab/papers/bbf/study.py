@@ -24,7 +24,7 @@ def program(name: str, priority: float, *requests: str) -> Program:
 
 
 def together(*programs: Program) -> dict[str, tuple[Program, ...]]:
-    """Programs that run together and are all of a figure."""
+    """The one scenario of a figure that has no other."""
     return {"": programs}
 
 

@@ -66,7 +66,7 @@ class Finished:
 
 
 class _Users(IdleWatcher):
-    """Watches, and hands in the next job of whoever has finished one."""
+    """Hands in a user's next job when the user's last one has finished."""
 
     def __init__(self, seed: int, setup: Setup) -> None:
         # A sequence for each user: every policy is given the same jobs in the same order.

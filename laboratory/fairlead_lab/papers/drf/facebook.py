@@ -57,7 +57,7 @@ _OUTPUT_OF_INPUT: Final[_Quantiles] = ((0, -6), (0.1, -4.3), (0.3, -1.2), (0.5, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Which part of the day, on a cluster of which size."""
+    """A part of the day, and the size of the cluster."""
 
     from_s: int = 0
     until_s: int = _DAY_S
@@ -66,7 +66,7 @@ class Part:
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """Number of nodes."""
         return NODES // self.divisor
 
 
@@ -90,7 +90,7 @@ class Work:
 
 
 def nodes(part: Part) -> list[Node]:
-    """Of 16 cores and 32 GB each."""
+    """The nodes of the cluster, of 16 cores and 32 GB each."""
     return parse_nodes(f"{part.nodes}:cpus=16,mem=32GiB")
 
 
@@ -124,7 +124,7 @@ def _stand_in(model: SwimModel, part: Part, seed: int) -> list[Job]:
 
 
 def _synthetic_jobs(random: Random, part: Part) -> Iterator[JobBytes]:
-    """Poisson arrivals over the part; what is drawn are quantiles."""
+    """Jobs that arrive by a Poisson process over the part, with bytes drawn from the quantiles."""
     at_s, number = float(part.from_s), 0
     while True:
         at_s += random.expovariate(_JOBS_A_DAY / _DAY_S)

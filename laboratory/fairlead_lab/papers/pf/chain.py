@@ -44,7 +44,7 @@ _Flows = list[list[tuple[int, float]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stationary:
-    """What is known of the chain at rest."""
+    """The stationary means of the chain."""
 
     mean_jobs: tuple[float, ...]
     """E(n_k)."""
@@ -56,7 +56,7 @@ class Stationary:
 
 
 class Chain:
-    """The jobs in progress under one policy, whatever arrives. Rates of states are asked for once."""
+    """The chain of jobs in progress under one policy, for any rates of arrival. Computes the rates of a state once."""
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
@@ -98,7 +98,7 @@ class Chain:
             jobs += ceil(min(1.1 * more + 1, jobs))
 
     def _states_upto(self, jobs: int) -> list[State]:
-        """Those of at most so many jobs."""
+        """States of at most ``jobs`` jobs."""
         return [state for state in self._states if sum(state) <= jobs]
 
     def _grow(self, jobs_max: int) -> None:
@@ -112,12 +112,12 @@ class Chain:
     def _settle(
         self, arrivals: Sequence[float], chances: list[float], jobs: int, close: float
     ) -> tuple[Stationary, float]:
-        """The chain of so many jobs at rest, and how its levels decay."""
+        """The stationary means of the chain of at most ``jobs`` jobs, and the decay of its levels."""
         self._relax(arrivals, chances, close)
         return self._describe(arrivals, chances, jobs)
 
     def _relax(self, arrivals: Sequence[float], chances: list[float], close: float) -> None:
-        """Sweep until the means do not change any more, but by the part ``close``."""
+        """Sweep until further sweeps would change the means by no more than the fraction ``close``."""
         inflows, outflows = self._flows(arrivals, len(chances))
         cuts = self._cuts(arrivals, len(chances))
         order = (*range(1, len(chances)), *range(len(chances) - 1, 0, -1))
@@ -155,7 +155,7 @@ class Chain:
         return inflows, outflows
 
     def _cuts(self, arrivals: Sequence[float], count: int) -> list["_Cut"]:
-        """One for the jobs of each class, and last one for all of them."""
+        """A cut for the jobs of each class, and at last one for all jobs."""
         states, ends = self._states[:count], self._ends[:count]
         top = sum(states[-1])
         is_open = [sum(state) < top for state in states]
@@ -195,7 +195,7 @@ class Chain:
 
 
 class _Cut:
-    """A number that goes up and down by ones; what goes up from m to m + 1 comes down again."""
+    """A number of jobs that changes by one at a time: as many transitions lead from m to m + 1 as back."""
 
     def __init__(self, number: list[int], up: float, down: Sequence[float], is_open: Sequence[bool]) -> None:
         self._number = number
@@ -205,7 +205,7 @@ class _Cut:
         self._count = max(number) + 1
 
     def balance(self, chances: list[float]) -> None:
-        """Put the chances of the numbers in the proportion that follows from what they are within each number."""
+        """Scale the chances so that transitions up and down balance between neighbouring numbers."""
         rising, falling = [0.0] * self._count, [0.0] * self._count
         for number, chance, up, down in zip(self._number, chances, self._up, self._down, strict=True):
             rising[number] += chance * up

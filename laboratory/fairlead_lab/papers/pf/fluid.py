@@ -21,12 +21,12 @@ _WARM_UP: Final = 0.1
 
 
 def simulate(rates: Rates, arrivals: Sequence[float], *, jobs: int, dice: Random) -> list[Batches]:
-    """Let ``jobs`` jobs come and go, and gives for each class what they took; jobs that warm up come on top."""
+    """Simulate ``jobs`` jobs, after a warm-up, and return the sizes and times of each class."""
     return _Run(rates, arrivals, jobs, dice).run()
 
 
 class _Job:
-    """When it came, how large it is, and in which batch it counts; below 0, in none."""
+    """A job: time of arrival, size, and the batch it counts in; -1 for none."""
 
     __slots__ = ("arrived", "batch", "size")
 
@@ -50,7 +50,7 @@ class _Run:
         self._found = [Batches() for _ in arrivals]
 
     def run(self) -> list[Batches]:
-        """Until the last job that counts is over: others go on arriving until then, so that it meets the usual company."""
+        """Run until the last counted job has ended. Others arrive until then, so that it competes with as many as the rest."""
         now, total = 0.0, sum(self._arrivals)
         left = self._jobs
         next_arrival = self._dice.expovariate(total)
@@ -90,7 +90,7 @@ class _Run:
         return first, max(0.0, wait)
 
     def _arrive(self, now: float) -> None:
-        """A job of a class that is drawn by rates of arrival."""
+        """Add a job, of a class drawn in proportion to the rates of arrival."""
         (k,) = self._dice.choices(range(len(self._arrivals)), self._arrivals)
         size = self._dice.expovariate(1.0)
         batch = self._arrived * BATCHES // self._jobs if 0 <= self._arrived < self._jobs else -1

@@ -1,4 +1,4 @@
-"""How far a simulated service rate may be from the true one."""
+"""Confidence intervals of simulated service rates."""
 
 from math import fsum, sqrt
 from statistics import NormalDist

@@ -21,7 +21,7 @@ CPU: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What arrives, but for how much of it."""
+    """The mix of arriving jobs, without their rate."""
 
     profiles: Profiles
     parts: tuple[int, ...]

@@ -43,13 +43,13 @@ class Averages:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """At least one run of the same programs."""
+    """One or more runs of the same programs."""
 
     histories: tuple[History, ...]
 
     @property
     def example(self) -> History:
-        """The first run, which is shown by itself."""
+        """The first run, which charts show by itself."""
         return self.histories[0]
 
     @property
@@ -59,7 +59,7 @@ class Runs:
 
     @property
     def end_s(self) -> float:
-        """Of the longest run."""
+        """The end of the longest run."""
         return max(history.ends_ms for history in self.histories) / 1000
 
     def mean(self, measure: Callable[[History], float]) -> float:
@@ -83,7 +83,7 @@ class Runs:
         return self.mean(lambda run: run.bottleneck(resource, from_s, to_s))
 
     def finish_s(self) -> dict[str, float]:
-        """When each process was done, on average; those that were not done in every run are left out."""
+        """Mean finish time by process; processes that did not finish in every run are left out."""
         return {
             process: round(fmean(history.finished_ms[process] for history in self.histories) / 1000, DIGITS)
             for process in self.processes
@@ -138,7 +138,7 @@ def run_many(
         seed: of all service times.
         until_s: since the start of each run; None: when all processes are done.
         quantum_ms: the longest turn on a resource that can be switched.
-        progress: told now and then how many turns were taken in all runs, and how many there will be, about.
+        progress: called now and then with the turns taken in all runs and, roughly, the turns there will be.
 
     Raises:
         ProgramError: as ``Timesharing``, and if that would take more turns than ``TURNS_MAX``.

@@ -24,7 +24,7 @@ from random import Random
 from typing import Final, assert_never
 
 IDLE: Final = "IDLE"
-"""Stands in place of a resource: "we use the 'idle' resource to delay the blue process" (section 4.2). In any case."""
+"""Takes the place of a resource: "we use the 'idle' resource to delay the blue process" (section 4.2). In any case."""
 
 SWITCHED_SUFFIX: Final = "_CS"
 
@@ -52,7 +52,7 @@ class ProgramError(ValueError):
 
 @unique
 class Distribution(Enum):
-    """Of a service time. Its name is what a program says."""
+    """The distribution of a service time, by the name that programs use."""
 
     UNIF = "uniform"
     """Between the mean minus and plus the width."""
@@ -80,7 +80,7 @@ class Use:
         return self.resource == IDLE
 
     def draw_ms(self, dice: Random) -> int:
-        """A service time in whole milliseconds; dice are thrown even if the width is zero."""
+        """A service time in whole milliseconds. Draws from ``dice`` even if the width is zero."""
         return max(0, round(self._draw_s(dice) * 1000))
 
     def _draw_s(self, dice: Random) -> float:
@@ -119,11 +119,11 @@ class Program:
                 yield from loop.uses
 
     def expected_s(self) -> float:
-        """How long it would take alone, on average, but for what truncation at zero adds."""
+        """Mean run time without competition, apart from what truncation at zero adds."""
         return sum(loop.times * use.mean_s for loop in self.loops for use in loop.uses)
 
     def expected_turns(self, quantum_s: float) -> float:
-        """How many turns it takes, on average and about; pauses count as one."""
+        """Approximate mean number of turns; a pause counts as one."""
         return sum(
             loop.times * (max(1, use.mean_s / quantum_s) if use.is_switched else 1)
             for loop in self.loops
@@ -160,7 +160,7 @@ def resources_of(programs: Iterable[Program]) -> dict[str, bool]:
 
 
 class _Reader:
-    """One program as far as it was read."""
+    """Reads one program, line by line."""
 
     def __init__(self, name: str, source: str) -> None:
         self._name = name

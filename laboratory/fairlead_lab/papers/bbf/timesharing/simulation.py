@@ -32,7 +32,7 @@ PROCESSES_MAX: Final = 1_000
 
 @dataclass(slots=True)
 class _Process:
-    """What it has still to do."""
+    """A process with the work it has left."""
 
     name: str
     uses: Iterator[Use]
@@ -62,7 +62,7 @@ def make_policy(text: str, resources: Sequence[str]) -> Policy:
 
 
 class Timesharing:
-    """Processes, resources and the time. Processes start at time 0, together."""
+    """A run of processes on resources. All processes start at time 0."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Timesharing:
 
         Args:
             until_s: that time; None: until all are done.
-            on_turns: told the number of turns whenever it may have grown.
+            on_turns: called with the number of turns whenever it may have grown.
         """
         until_ms = None if until_s is None else round(until_s * 1000)
         engine = self._engine
@@ -217,7 +217,7 @@ class Timesharing:
             self._go_on(process)
 
     def _write_down_bottlenecks(self, present: Collection[int]) -> None:
-        """Those that there were until now; from now on those ``present`` are bottlenecks."""
+        """Record the bottlenecks that lasted until now; ``present`` has the resources that are bottlenecks from now on."""
         now_ms = self._engine.now_ms
         for place, since_ms in self._bottlenecks.items():
             if since_ms < now_ms:
@@ -226,7 +226,7 @@ class Timesharing:
 
 
 def _check(programs: Sequence[Program]) -> None:
-    """Raise ProgramError for what no single program shows."""
+    """Raise ProgramError for mistakes that no single program shows."""
     if not 1 <= len(programs) <= PROCESSES_MAX:
         raise ProgramError(f"processes: expected 1 to {PROCESSES_MAX}, got {len(programs)}")
     seen: set[str] = set()
