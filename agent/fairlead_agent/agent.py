@@ -219,7 +219,7 @@ class Agent:
                 self._announce(action)
 
     def _announce(self, confirmed: actions.ConfirmSession) -> None:
-        agent_id, version = confirmed.agent_id, confirmed.master.version
+        agent_id, version = confirmed.agent_id, confirmed.version
         self._log.info(
             "agent.registered", agent_id=agent_id, master=self._options.master, master_version=version
         )

@@ -13,7 +13,7 @@ from fairlead_agent.core import actions, events
 from fairlead_proto import convert, fields
 from fairlead_proto.agent_messages import read_orders
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.peers import US, Unknowns
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.tasks import RunningTask
 from fairlead_proto.v1 import agent_pb2
@@ -90,7 +90,7 @@ def _write_registration(action: actions.SendRegistration, kinds: ResourceKinds) 
         isolation=action.isolation,
         answers_ping=True,
     )
-    convert.fill_peer(message, US)
+    convert.introduce(message)
     return message
 
 

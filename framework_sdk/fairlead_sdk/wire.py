@@ -22,7 +22,7 @@ from fairlead_proto.fields import (
     refusal,
 )
 from fairlead_proto.limits import BATCH_BYTES_MAX, DURATION_MS_MAX, QUANTITY_MAX, UNITS_MAX
-from fairlead_proto.peers import US, Unknowns
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import (
@@ -120,7 +120,7 @@ def _write_hello(hello: Hello) -> framework_pb2.Hello:
         last_epoch=hello.last_epoch,
         weight=hello.weight,
     )
-    convert.fill_peer(message, US)
+    convert.introduce(message)
     return message
 
 
@@ -239,7 +239,7 @@ def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
         failover_timeout_ms=read_duration(f"{field}.failover_timeout_ms", message.failover_timeout_ms),
         role=read_role(f"{field}.role", message.role),
         custom_resources=tuple(message.custom_resources),
-        master_version=convert.read_peer(field, message).version,
+        master_version=read_name(f"{field}.version", message.version),
     )
 
 

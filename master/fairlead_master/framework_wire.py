@@ -10,7 +10,6 @@ from fairlead_proto import convert, enum_numbers, fields, limits
 from fairlead_proto.batches import Batches
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
-from fairlead_proto.peers import US
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 
@@ -56,7 +55,7 @@ def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> events.F
         last_epoch=fields.read_count("hello.last_epoch", hello.last_epoch),
         weight=fields.read_weight("hello.weight", hello.weight) if hello.weight else None,
         peer=peer,
-        version=convert.read_peer("hello", hello).version,
+        version=fields.read_name("hello.version", hello.version),
     )
 
 
@@ -279,7 +278,7 @@ def _write_rare(
                 role=action.role,
                 custom_resources=kinds.custom,
             )
-            convert.fill_peer(welcome, US)
+            convert.introduce(welcome)
             return pb.FrameworkEvent(welcome=welcome)
         case actions.FinishReconciliation():
             done = pb.ReconcileDone(

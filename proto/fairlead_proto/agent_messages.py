@@ -82,7 +82,7 @@ def _fill_order(
             registered.epoch = epoch
             registered.heartbeat_interval_ms = order.heartbeat_interval_ms
             registered.files_token = order.files_token
-            convert.fill_peer(registered, order.master)
+            convert.introduce(registered)
         case EndAgentSession():
             message.refused.code = enum_numbers.REFUSAL_CODES.of[order.code]
             message.refused.detail = order.detail
@@ -152,7 +152,7 @@ def _read_registered(message: pb.Registered) -> ConfirmAgent:
         heartbeat_interval_ms=fields.read_duration(
             "registered.heartbeat_interval_ms", message.heartbeat_interval_ms
         ),
-        master=convert.read_peer("registered", message),
+        version=fields.read_name("registered.version", message.version),
         files_token=fields.read_name("registered.files_token", message.files_token),
     )
 

@@ -7,7 +7,7 @@ Amounts become vectors of the given ``ResourceKinds``.
 
 from collections.abc import Mapping, Sequence
 
-from fairlead_proto import limits
+from fairlead_proto import __version__, limits
 from fairlead_proto.enum_numbers import OPERATORS, REASONS, STATES
 from fairlead_proto.fields import (
     InvalidFieldError,
@@ -27,7 +27,7 @@ from fairlead_proto.fields import (
 )
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.patterns import fault_in, steps
-from fairlead_proto.peers import Capability, Peer, Unknowns
+from fairlead_proto.peers import CAPABILITIES, Unknowns
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import (
@@ -353,17 +353,10 @@ _Introduction = agent_pb2.Register | agent_pb2.Registered | framework_pb2.Hello 
 """Messages in which a peer says what it is."""
 
 
-def read_peer(field: str, message: _Introduction) -> Peer:
-    """What a peer says of itself, as far as this version knows the words."""
-    words = message.capabilities[: limits.CAPABILITIES_MAX]
-    known = frozenset([capability for capability in Capability if capability.value in words])
-    return Peer(read_name(f"{field}.version", message.version), known)
-
-
-def fill_peer(message: _Introduction, peer: Peer) -> None:
-    """Write what a peer is into the message by which it says so."""
-    message.version = peer.version
-    message.capabilities.extend([word.value for word in Capability if word in peer.capabilities])
+def introduce(message: _Introduction) -> None:
+    """Write into a message what this version says of itself."""
+    message.version = __version__
+    message.capabilities.extend(CAPABILITIES)
 
 
 # --- demand ------------------------------------------------------------------------------------------------------
@@ -431,17 +424,6 @@ def _read_class(field: str, message: framework_pb2.DemandClass, kinds: ResourceK
     if any(amount * demand.units > limits.QUANTITY_MAX for amount in demand.unit):
         raise refusal(f"{field}.units", "units times the demand to stay below 2^53", message.units)
     return demand
-
-
-def write_class(demand: DemandClass, kinds: ResourceKinds) -> framework_pb2.DemandClass:
-    """The message of a demand class."""
-    return framework_pb2.DemandClass(
-        class_id=demand.class_id,
-        unit=write_resources(demand.unit, kinds) if demand.is_declared else None,
-        units=demand.units,
-        constraints=[write_constraint(constraint) for constraint in demand.constraints],
-        waiting_task_ids=demand.waiting_task_ids[: limits.WAITING_TASKS_MAX],
-    )
 
 
 def read_constraints(field: str, messages: Sequence[types_pb2.Constraint]) -> tuple[Constraint, ...]:

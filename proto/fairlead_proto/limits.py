@@ -54,9 +54,6 @@ COMMAND_BYTES_MAX: Final = 128 * 1024
 
 ENVIRONMENT_BYTES_MAX: Final = 512 * 1024
 LABELS_MAX: Final = 64
-CAPABILITIES_MAX: Final = 64
-"""Words that a peer says of itself; what is beyond is not looked at."""
-
 DEMAND_BYTES_MAX: Final = 32 * 1024 * 1024
 """What one demand may take in the master's memory, as it estimates from the message. A thousand classes with all the
 waiting tasks they may name take half of it."""

@@ -5,7 +5,6 @@
 
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
-from fairlead_proto.peers import US, Peer
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec
 from fairlead_proto.value import value
@@ -20,7 +19,8 @@ class ConfirmAgent:
     session: int = 0
     agent_id: AgentId
     heartbeat_interval_ms: int
-    master: Peer = US
+    version: str = ""
+    """Of the master, as its agent reads it; empty from one that says none."""
     files_token: str = ""
     """Begins a stream of files, which the master's shell gives; empty from a master that has none."""
 

@@ -7,36 +7,18 @@ a new condition on where a task may run, is refused with an answer and not by th
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from enum import Enum, unique
 from typing import Final, TypeVar
 
-from fairlead_proto import __version__
 from fairlead_proto.fields import UnknownValueError
 
 Message = TypeVar("Message")
 Value = TypeVar("Value")
 
 
-@unique
-class Capability(Enum):
-    """What a peer says it can do beyond the first version of the protocol. Words that are not known here are passed over."""
-
-    SKIPS_UNKNOWN = "skips-unknown"
-    """Messages and values that it does not know end no session, so new ones may be sent to it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """What a peer said of itself."""
-
-    version: str = ""
-    """For people; empty from peers that say none."""
-    capabilities: frozenset[Capability] = frozenset()
-
-
-US: Final = Peer(__version__, frozenset(Capability))
-"""What this version says of itself, in every role."""
+CAPABILITIES: Final = ("skips-unknown",)
+"""What this version can do beyond the first of the protocol, as it says in the first message of every session: messages and
+values that it does not know end no session. Reserved: nothing is sent yet that a peer must have said such a word for, and
+what will be is to be sent to those alone."""
 
 
 class Unknowns:

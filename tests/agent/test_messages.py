@@ -19,7 +19,7 @@ from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, UnreadableLaunch
-from fairlead_proto.peers import Capability, Peer, Unknowns
+from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import RunningTask, TaskSpec
@@ -252,7 +252,7 @@ def test_what_only_a_newer_master_knows_is_skipped_counted_and_told_once() -> No
     assert told == ["message", "reason", "code"]
 
 
-def test_what_a_master_says_of_itself_is_read_as_far_as_it_is_known() -> None:
+def test_the_version_of_a_master_is_read_beside_words_that_nobody_knows() -> None:
     registered = agent_pb2.Registered(
         agent_id="a1", heartbeat_interval_ms=5, version="9.9", capabilities=["skips-unknown", "flies"]
     )
@@ -261,7 +261,7 @@ def test_what_a_master_says_of_itself_is_read_as_far_as_it_is_known() -> None:
 
     assert isinstance(event, Ordered)
     assert isinstance(event.order, ConfirmAgent)
-    assert event.order.master == Peer("9.9", frozenset([Capability.SKIPS_UNKNOWN]))
+    assert event.order.version == "9.9"
 
 
 def test_many_statuses_are_cut_into_messages() -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from fairlead_agent.core.records import Record
 from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
-from fairlead_proto.peers import Peer
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import RunningTask, TaskSpec, TaskStatus, TaskUsage
 from fairlead_proto.value import value
@@ -114,7 +113,8 @@ class ConfirmSession:
     """The master has accepted the registration: whoever waits for that may know."""
 
     agent_id: AgentId
-    master: Peer
+    version: str
+    """Of the master, for people; empty from one that says none."""
     files_token: str
 
 

@@ -15,7 +15,6 @@ from fairlead_agent.core.records import IdentityTaken
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
 from fairlead_proto.orders import EndAgentSession
-from fairlead_proto.peers import US
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask
 from tests.agent.builders import (
@@ -65,7 +64,7 @@ def test_id_and_epoch_are_durable_before_anything_else_is_done() -> None:
     identity = IdentityTaken(agent_id=AGENT, boot_id=BOOT, incarnation=1, epoch=7)
     assert actions == [
         Checkpoint(records=(identity,), is_durable=True),
-        ConfirmSession(agent_id=AGENT, master=US, files_token=""),
+        ConfirmSession(agent_id=AGENT, version="", files_token=""),
     ]
 
 
