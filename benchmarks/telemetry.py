@@ -54,7 +54,6 @@ from fairlead_bench.control_path import (
     start_master,
 )
 from fairlead_lab.metrics.statistics import estimate
-from fairlead_master.core import events
 from fairlead_master.core.actions import StoreAgent, StoreFramework
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
@@ -63,6 +62,7 @@ from fairlead_master.runner import Runner
 from fairlead_master.telemetry import MasterTelemetry
 from fairlead_proto.clock import SteadyClock
 from fairlead_proto.ids import AgentId, FrameworkId, Role, TaskId
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask, TaskSpec, TaskUsage
@@ -149,7 +149,7 @@ def a_machine(agents: int, tasks_each: int) -> Machine:
             for i in range(tasks_each)
         ]
         machine.step(
-            events.AgentConnected(
+            AgentConnected(
                 session=n + 1,
                 agent_id=agent.agent_id,
                 incarnation=1,

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from structlog.typing import FilteringBoundLogger
@@ -16,12 +16,12 @@ from fairlead_agent.core.state import AgentSettings
 from fairlead_agent.executor.client import ExecutorClient, ExecutorOptions
 from fairlead_agent.executor_link import Connect, ExecutorLink
 from fairlead_agent.files import FileServer
-from fairlead_agent.messages import write_messages
 from fairlead_agent.probe import probe_host
 from fairlead_agent.runner import Runner
 from fairlead_agent.session import MasterSession
 from fairlead_agent.work_dir import WorkDir
-from fairlead_proto.clock import SteadyClock
+from fairlead_proto.agent_messages import write_heartbeat, write_register, write_statuses
+from fairlead_proto.clock import SteadyClock, wall_ms
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.v1 import agent_pb2
 
@@ -180,19 +180,18 @@ class Agent:
 
     def _carry_out(self, action: actions.Action) -> None:
         match action:
-            case (
-                actions.SendStatuses()
-                | actions.SendRegistration()
-                | actions.SendHeartbeat()
-                | actions.SendGoodbye()
-            ):
-                if isinstance(action, actions.SendStatuses):
-                    self._files.wake()
-                elif isinstance(action, actions.SendHeartbeat) and self._telemetry is not None:
+            case actions.SendStatuses():
+                self._files.wake()
+                self._send(*write_statuses(action.statuses))
+            case actions.SendRegistration():
+                report = replace(action.report, agent_time_ms=wall_ms())
+                self._send(write_register(report, self._kinds))
+            case actions.SendHeartbeat():
+                if self._telemetry is not None:
                     self._telemetry.publish_usage(action, self._runner.machine.state)
-                messages = write_messages(action, self._kinds)
-                # One session may end and another begin while a turn waits for the disk.
-                self._session.send(messages, session=self._runner.machine.state.session_count)
+                self._send(write_heartbeat(wall_ms(), action.used, action.tasks, self._kinds))
+            case actions.SendGoodbye():
+                self._send(agent_pb2.AgentMessage(goodbye=agent_pb2.Goodbye(reason=action.reason)))
             case (
                 actions.StartProcess()
                 | actions.TerminateProcess()
@@ -217,6 +216,10 @@ class Agent:
             case actions.ConfirmSession():
                 self._session.confirm(action.files_token)
                 self._announce(action)
+
+    def _send(self, *messages: agent_pb2.AgentMessage) -> None:
+        # One session may end and another begin while a turn waits for the disk.
+        self._session.send(messages, session=self._runner.machine.state.session_count)
 
     def _announce(self, confirmed: actions.ConfirmSession) -> None:
         agent_id, version = confirmed.agent_id, confirmed.version

@@ -8,18 +8,20 @@ registration.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import grpc
 import grpc.aio
 from structlog.typing import FilteringBoundLogger
 
-from fairlead_agent.core.events import SessionClosed, SessionOpened
+from fairlead_agent.core.events import Event, Ordered, SessionClosed, SessionOpened
 from fairlead_agent.executor_link import Feed
 from fairlead_agent.file_stream import FileStream, OnFileRequest
-from fairlead_agent.messages import read_batch
+from fairlead_proto import fields
+from fairlead_proto.agent_messages import read_orders
 from fairlead_proto.backoff import Backoff
+from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.limits import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
@@ -113,7 +115,7 @@ class MasterSession:
         self._closing = asyncio.Event()
         self._backoff = Backoff(random, first_ms=PAUSE_FIRST_MS, longest_ms=PAUSE_MAX_MS)
 
-    def send(self, messages: list[agent_pb2.AgentMessage], *, session: int | None = None) -> None:
+    def send(self, messages: Sequence[agent_pb2.AgentMessage], *, session: int | None = None) -> None:
         """Queue messages for the open session; without one they are dropped, and so they are when it breaks.
 
         Args:
@@ -279,3 +281,25 @@ def _describe(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return f"no connection within {CONNECT_TIMEOUT_S:g} s"
     return str(error)
+
+
+def read_batch(
+    batch: agent_pb2.MasterMessages, kinds: ResourceKinds, log: FilteringBoundLogger, unknowns: Unknowns
+) -> tuple[list[Event], list[agent_pb2.FileRequest]]:
+    """Give the events in a batch, in order, and apart from them the requests for files, which the core is not asked."""
+    found: list[Event] = []
+    file_requests: list[agent_pb2.FileRequest] = []
+    for message in batch.messages:
+        kind = message.WhichOneof("message")
+        if kind == "file_request":
+            file_requests.append(message.file_request)
+            continue
+        if kind is None:
+            unknowns.note("message", "a message of a kind that this version does not know")
+            continue
+        try:
+            epoch = fields.read_count("epoch", batch.epoch)
+            found += [Ordered(epoch, order) for order in read_orders(message, kinds, unknowns)]
+        except InvalidFieldError as error:
+            log.warning("message.unreadable", message=kind, detail=str(error))
+    return found, file_requests

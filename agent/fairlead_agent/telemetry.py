@@ -9,6 +9,7 @@ from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.core.actions import SendHeartbeat
 from fairlead_agent.core.state import AgentSettings, AgentState
+from fairlead_proto.clock import wall_ms
 from fairlead_proto.ids import TaskKey
 from fairlead_proto.tasks import TaskUsage
 from fairlead_telemetry.broker import BrokerOptions
@@ -66,7 +67,7 @@ class AgentTelemetry:
             "hostname": self._settings.hostname,
             "total": amounts_of(self._settings.kinds, self._settings.total),
             "attributes": dict(self._settings.attributes),
-            "time_ms": _wall_ms(),
+            "time_ms": wall_ms(),
         }
 
     def publish_usage(self, beat: SendHeartbeat, state: AgentState) -> None:
@@ -84,7 +85,7 @@ class AgentTelemetry:
         topic = self._topics.agent_usage(self._agent_id)
         for start in range(0, max(1, len(rows)), TASKS_PER_MESSAGE_MAX):
             batch = rows[start : start + TASKS_PER_MESSAGE_MAX]
-            self.link.publish(topic, {"time_ms": _wall_ms(), "used": used, "tasks": batch})
+            self.link.publish(topic, {"time_ms": wall_ms(), "used": used, "tasks": batch})
 
 
 def _row(key: TaskKey, usage: TaskUsage, now_s: float, before: tuple[int, float] | None) -> dict[str, Any]:
@@ -101,7 +102,3 @@ def _row(key: TaskKey, usage: TaskUsage, now_s: float, before: tuple[int, float]
         "mem_limit_bytes": usage.mem_limit_bytes or None,
         "sandbox_bytes": usage.sandbox_bytes,
     }
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -8,19 +8,20 @@ from typing import Any
 import grpc
 import structlog
 
-from fairlead_master import agent_wire, sessions
+from fairlead_master import sessions
 from fairlead_master.agent_files import AgentAwayError, AgentFiles
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action
 from fairlead_master.runner import Runner
-from fairlead_master.sessions import Outbox, Reading, Traffic, converse
-from fairlead_proto.agent_messages import write_orders
+from fairlead_master.sessions import Outbox, Reading, Traffic, converse, in_parts
+from fairlead_proto.agent_messages import read_heartbeat, read_register, read_statuses, write_orders
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.ids import AgentId
+from fairlead_proto.ids import AgentId, TaskKey
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession
 from fairlead_proto.peers import Unknowns
-from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.tasks import TaskStatus, TaskUsage
 from fairlead_proto.v1 import agent_pb2 as pb
 from fairlead_proto.v1 import agent_pb2_grpc
 
@@ -150,9 +151,7 @@ class _Session:
                         self._unknowns.note("message", "a message of a kind that this version does not know")
                     elif is_first:
                         self._unopened.cancel()
-                        read = partial(
-                            agent_wire.read_register, self.number, message, self._kinds, self._unknowns
-                        )
+                        read = partial(read_register, self.number, message, self._kinds, self._unknowns)
                         self._runner.post(await self._reading.read(message, read))
                         is_first = False
                     else:
@@ -170,12 +169,13 @@ class _Session:
     async def _take(self, message: pb.AgentMessage) -> None:
         match message.WhichOneof("message"):
             case "statuses":
-                read = partial(agent_wire.read_statuses, self.number, message.statuses, self._unknowns)
-                for event in await self._reading.read(message, read):
+                read = partial(read_statuses, message.statuses, self._unknowns)
+                for event in status_events(self.number, await self._reading.read(message, read)):
                     self._runner.post(event)
             case "heartbeat":
-                read_beats = partial(agent_wire.read_heartbeat, self.number, message.heartbeat, self._kinds)
-                for beat in await self._reading.read(message, read_beats):
+                read_beat = partial(read_heartbeat, message.heartbeat, self._kinds)
+                used, tasks = await self._reading.read(message, read_beat)
+                for beat in beat_events(self.number, used, tasks):
                     self._runner.post(beat)
             case "file_chunk":
                 self.files.take(message.file_chunk)
@@ -205,3 +205,19 @@ class _Session:
             self.outbox.put(batch)
         if is_over:
             self.outbox.close()
+
+
+def status_events(session: int, statuses: tuple[TaskStatus, ...]) -> list[events.StatusesReported]:
+    """Reports of an agent, so many an event."""
+    return [events.StatusesReported(session=session, statuses=part) for part in in_parts(statuses)]
+
+
+def beat_events(
+    session: int, used: Vector, tasks: tuple[tuple[TaskKey, TaskUsage], ...]
+) -> list[events.AgentBeat]:
+    """A sign of life with what is used, so many tasks an event."""
+    *parts, last = in_parts(tasks)
+    return [
+        *(events.AgentBeat(session=session, used=used, tasks=part, is_last=False) for part in parts),
+        events.AgentBeat(session=session, used=used, tasks=last),
+    ]

@@ -1,17 +1,19 @@
-"""The border between the messages of an agent's session and its values: what a master orders, written and read.
+"""The border between the messages of an agent's session and their values: what a master orders, what an agent reports.
 
 As in ``convert``, what is read is checked, and what is written is trusted.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
+from typing import Final
 
 from fairlead_proto import convert, enum_numbers, fields
 from fairlead_proto.batches import Batches
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.ids import AgentId, FrameworkId
+from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
 from fairlead_proto.limits import STATUS_MESSAGE_LENGTH_MAX
 from fairlead_proto.orders import (
     AcknowledgeStatuses,
@@ -25,9 +27,12 @@ from fairlead_proto.orders import (
     UnreadableLaunch,
 )
 from fairlead_proto.peers import Unknowns
-from fairlead_proto.resources import ResourceKinds
-from fairlead_proto.tasks import TaskSpec
+from fairlead_proto.reports import AgentConnected
+from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.task_state import TaskState
+from fairlead_proto.tasks import RunningTask, TaskSpec, TaskStatus, TaskUsage
 from fairlead_proto.v1 import agent_pb2 as pb
+from fairlead_proto.v1 import types_pb2
 
 # --- orders of a master ------------------------------------------------------------------------------------------
 
@@ -167,3 +172,157 @@ def _read_refused(message: pb.RegistrationRefused, unknowns: Unknowns) -> EndAge
         otherwise=RefusalCode.TOO_SLOW,
     )
     return EndAgentSession(code=code, detail=message.detail[:STATUS_MESSAGE_LENGTH_MAX])
+
+
+# --- reports of an agent -----------------------------------------------------------------------------------------
+
+REGISTER_COMMAND_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Commands of all tasks in one registration. Beyond it only first words are sent: they serve listings, and a
+registration that exceeds the size of a message could never be delivered."""
+
+STATUSES_PER_MESSAGE_MAX: Final = 1_000
+"""Some 200 KiB, and never more than 5 MiB."""
+
+_OUR_OWN: Final = frozenset({TaskState.STAGING, TaskState.UNREACHABLE, TaskState.GONE})
+"""What only a master says of a task: it was sent to its agent, which is away, or will not return."""
+
+
+def write_register(report: AgentConnected, kinds: ResourceKinds) -> pb.AgentMessage:
+    """The first message of a session."""
+    command_bytes = sum(sum(map(len, task.spec.command)) for task in report.tasks)
+    is_shortened = command_bytes > REGISTER_COMMAND_BYTES_MAX
+    register = pb.Register(
+        agent_id=report.agent_id or "",
+        incarnation=report.incarnation,
+        hostname=report.hostname,
+        total=convert.write_resources(report.total, kinds),
+        attributes=report.attributes,
+        tasks=[_write_running(task, kinds, is_shortened=is_shortened) for task in report.tasks],
+        unacknowledged=map(convert.write_status, report.unacknowledged),
+        last_epoch=report.last_epoch,
+        agent_time_ms=report.agent_time_ms,
+        isolation=report.isolation,
+        answers_ping=True,
+    )
+    convert.introduce(register)
+    return pb.AgentMessage(register=register)
+
+
+def _write_running(task: RunningTask, kinds: ResourceKinds, *, is_shortened: bool) -> pb.RunningTask:
+    message = convert.write_running_task(task, kinds)
+    if is_shortened:
+        del message.task.command[1:]
+        message.task.command[0] = message.task.command[0][:256]
+    return message
+
+
+def read_register(
+    session: int, message: pb.AgentMessage, kinds: ResourceKinds, unknowns: Unknowns
+) -> AgentConnected:
+    """The first message of a session.
+
+    Raises:
+        InvalidFieldError: it is not a registration, or a field of it is wrong.
+    """
+    which = message.WhichOneof("message")
+    if which != "register":
+        raise InvalidFieldError(f"first message: expected register, got {which or 'nothing'}")
+    register = message.register
+    return AgentConnected(
+        session=session,
+        agent_id=AgentId(fields.read_id("register.agent_id", register.agent_id))
+        if register.agent_id
+        else None,
+        incarnation=fields.read_count("register.incarnation", register.incarnation),
+        hostname=fields.read_name("register.hostname", register.hostname),
+        total=convert.read_resources("register.total", register.total, kinds),
+        attributes=fields.read_attributes("register.attributes", register.attributes),
+        tasks=tuple(
+            _read_running(f"register.tasks[{index}]", task, kinds, unknowns)
+            for index, task in enumerate(register.tasks)
+        ),
+        unacknowledged=tuple(_read_statuses("register.unacknowledged", register.unacknowledged, unknowns)),
+        last_epoch=fields.read_count("register.last_epoch", register.last_epoch),
+        agent_time_ms=fields.read_time("register.agent_time_ms", register.agent_time_ms),
+        isolation=fields.read_name("register.isolation", register.isolation),
+        version=fields.read_name("register.version", register.version),
+        answers_ping=register.answers_ping,
+    )
+
+
+def write_statuses(statuses: Sequence[TaskStatus]) -> list[pb.AgentMessage]:
+    """The messages of reports, in order."""
+    return [
+        pb.AgentMessage(
+            statuses=pb.StatusReports(
+                statuses=map(convert.write_status, statuses[start : start + STATUSES_PER_MESSAGE_MAX])
+            )
+        )
+        for start in range(0, len(statuses), STATUSES_PER_MESSAGE_MAX)
+    ]
+
+
+def read_statuses(message: pb.StatusReports, unknowns: Unknowns) -> tuple[TaskStatus, ...]:
+    """Reports of an agent, in order."""
+    return tuple(_read_statuses("statuses", message.statuses, unknowns))
+
+
+def write_heartbeat(
+    time_ms: int, used: Vector, tasks: Sequence[tuple[TaskKey, TaskUsage]], kinds: ResourceKinds
+) -> pb.AgentMessage:
+    """A sign of life with what all tasks together use, and each whose figures changed."""
+    return pb.AgentMessage(
+        heartbeat=pb.AgentHeartbeat(
+            agent_time_ms=time_ms,
+            used=convert.write_resources(used, kinds),
+            tasks=[
+                pb.TaskUsageReport(
+                    framework_id=framework_id, task_id=task_id, usage=convert.write_usage(usage)
+                )
+                for (framework_id, task_id), usage in tasks
+            ],
+        )
+    )
+
+
+def read_heartbeat(
+    message: pb.AgentHeartbeat, kinds: ResourceKinds
+) -> tuple[Vector, tuple[tuple[TaskKey, TaskUsage], ...]]:
+    """What all tasks together use, and those whose figures changed."""
+    used = convert.read_resources("heartbeat.used", message.used, kinds)
+    reports = [
+        (
+            convert.read_key("heartbeat.tasks", report.framework_id, report.task_id),
+            convert.read_usage(report.usage),
+        )
+        for report in message.tasks
+    ]
+    return used, tuple(reports)
+
+
+def _read_running(
+    field: str, message: pb.RunningTask, kinds: ResourceKinds, unknowns: Unknowns
+) -> RunningTask:
+    task = convert.read_running_task(field, message, kinds, unknowns)
+    _check_state(field, task.state)
+    return task
+
+
+def _read_statuses(
+    field: str, messages: Sequence[types_pb2.TaskStatus], unknowns: Unknowns
+) -> list[TaskStatus]:
+    """Those in a state that is known here: of any other its agent reminds a later version of this master."""
+    return unknowns.known(field, messages, partial(_read_status, unknowns=unknowns))
+
+
+def _read_status(field: str, message: types_pb2.TaskStatus, unknowns: Unknowns) -> TaskStatus:
+    status = convert.read_status(field, message, unknowns)
+    _check_state(field, status.state)
+    if status.sequence == 0:
+        raise fields.refusal(f"{field}.sequence", "1 or more from an agent", 0)
+    return status
+
+
+def _check_state(field: str, state: TaskState) -> None:
+    if state in _OUR_OWN:
+        raise fields.refusal(f"{field}.state", "a state that an agent may report", state.value)

@@ -1,6 +1,11 @@
-"""Milliseconds since 1970 that never go backwards."""
+"""Milliseconds since 1970, as the host has them and such that never go backwards."""
 
 import time
+
+
+def wall_ms() -> int:
+    """The host's time."""
+    return time.time_ns() // 1_000_000
 
 
 class SteadyClock:

@@ -7,19 +7,20 @@ from structlog.testing import capture_logs
 
 from fairlead_agent.core import actions, events
 from fairlead_agent.core.events import Ordered, SessionOpened
-from fairlead_agent.messages import (
+from fairlead_agent.session import read_batch
+from fairlead_proto import convert
+from fairlead_proto.agent_messages import (
     REGISTER_COMMAND_BYTES_MAX,
     STATUSES_PER_MESSAGE_MAX,
-    SessionAction,
-    read_batch,
-    write_messages,
+    write_register,
+    write_statuses,
 )
-from fairlead_proto import convert
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, UnreadableLaunch
 from fairlead_proto.peers import Unknowns
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import RunningTask, TaskSpec
@@ -88,20 +89,17 @@ def an_acknowledgement(task_id: str, sequence: int) -> agent_pb2.MasterMessage:
     return agent_pb2.MasterMessage(acknowledge=agent_pb2.AcknowledgeStatuses(items=[item]))
 
 
-def a_registration_of(*specs: TaskSpec) -> actions.SendRegistration:
-    return actions.SendRegistration(
+def a_registration_of(*specs: TaskSpec) -> AgentConnected:
+    return AgentConnected(
         agent_id=AGENT,
         incarnation=1,
         hostname="h",
         total=(1000, 0, 0, 0),
         attributes={},
-        isolation="none",
-        last_epoch=0,
         tasks=tuple(
             RunningTask(framework_id=FrameworkId("f1"), spec=spec, state=TaskState.RUNNING, sequence=1)
             for spec in specs
         ),
-        unacknowledged=(),
     )
 
 
@@ -209,8 +207,8 @@ def test_whatever_a_master_sends_is_taken_or_logged(batch: agent_pb2.MasterMessa
     assert len(found) + len(file_requests) + len(logs) + unknowns.counts.total() >= len(orders)
     for event in found:
         for action in agent.step(event):
-            if isinstance(action, SessionAction):
-                for message in write_messages(action, KINDS):
+            if isinstance(action, actions.SendStatuses):
+                for message in write_statuses(action.statuses):
                     message.SerializeToString()
 
 
@@ -267,7 +265,7 @@ def test_the_version_of_a_master_is_read_beside_words_that_nobody_knows() -> Non
 def test_many_statuses_are_cut_into_messages() -> None:
     statuses = tuple(a_status(f"t{number}") for number in range(2 * STATUSES_PER_MESSAGE_MAX + 1))
 
-    messages = write_messages(actions.SendStatuses(statuses=statuses), KINDS)
+    messages = write_statuses(statuses)
 
     assert [len(message.statuses.statuses) for message in messages] == [1_000, 1_000, 1]
     read_back = [
@@ -283,13 +281,13 @@ def test_registration_with_huge_commands_stays_below_the_size_of_a_message() -> 
     specs = [a_spec(f"t{number}", command=("sh", "-c", huge)) for number in range(200)]
     assert sum(len(word) for spec in specs for word in spec.command) > REGISTER_COMMAND_BYTES_MAX
 
-    (message,) = write_messages(a_registration_of(*specs), KINDS)
+    message = write_register(a_registration_of(*specs), KINDS)
 
     assert message.ByteSize() < MESSAGE_BYTES_MAX
     assert [list(task.task.command) for task in message.register.tasks] == [["sh"]] * 200
 
 
 def test_registration_with_ordinary_commands_has_them_whole() -> None:
-    (message,) = write_messages(a_registration_of(a_spec(command=("sh", "-c", "true"))), KINDS)
+    message = write_register(a_registration_of(a_spec(command=("sh", "-c", "true"))), KINDS)
 
     assert list(message.register.tasks[0].task.command) == ["sh", "-c", "true"]

@@ -11,6 +11,7 @@ from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.orders import LaunchTasks
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import Constraint, DemandClass, RunningTask, TaskSpec, TaskStatus
@@ -154,7 +155,7 @@ class Cluster:
         """Connect an agent in a new session, ``self.session`` after that."""
         self.session += 1
         return self.step(
-            events.AgentConnected(
+            AgentConnected(
                 session=self.session,
                 agent_id=AgentId(agent_id) if agent_id is not None else None,
                 incarnation=incarnation,

@@ -112,7 +112,7 @@ class AgentBarrier:
         if isinstance(action, agent_actions.SendStatuses):
             told = action.statuses
         elif isinstance(action, agent_actions.SendRegistration):
-            told = action.unacknowledged
+            told = action.report.unacknowledged
         early = [status for status in told if status not in self._statuses]
         assert not early, f"{agent.name} tells before it is durable: {early}"
         if isinstance(action, agent_actions.StartProcess):

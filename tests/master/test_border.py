@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_master import agent_wire, framework_wire, views
+from fairlead_master import framework_wire, views
+from fairlead_master.agent_service import beat_events, status_events
 from fairlead_master.allocation.parts import Parts, Result, at_once
 from fairlead_master.core import actions, events
 from fairlead_master.operator_service import OperatorService
-from fairlead_proto.agent_messages import write_orders
+from fairlead_proto.agent_messages import read_heartbeat, read_register, read_statuses, write_orders
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.orders import ToAgent
 from fairlead_proto.peers import Unknowns
@@ -116,11 +117,11 @@ def read(what: Any, session: int) -> Sequence[events.Event]:
     """The events of a message, by the reader that its service would use."""
     match what:
         case agent_pb2.AgentMessage():
-            return [agent_wire.read_register(session, what, KINDS, Unknowns())]
+            return [read_register(session, what, KINDS, Unknowns())]
         case agent_pb2.AgentHeartbeat():
-            return agent_wire.read_heartbeat(session, what, KINDS)
+            return beat_events(session, *read_heartbeat(what, KINDS))
         case agent_pb2.StatusReports():
-            return agent_wire.read_statuses(session, what, Unknowns())
+            return status_events(session, read_statuses(what, Unknowns()))
         case framework_pb2.FrameworkCall() if what.WhichOneof("call") == "hello":
             return [framework_wire.read_hello(session, what)]
         case _:
@@ -176,7 +177,7 @@ def test_one_agents_largest_figures_break_no_listing() -> None:
     report = agent_pb2.TaskUsageReport(framework_id="f1-1", task_id="t1", usage=usage)
     for now_ms in (1_000_100, 1_000_101, 1_002_000):
         cluster.now_ms = now_ms
-        (beat,) = agent_wire.read_heartbeat(agent, agent_pb2.AgentHeartbeat(tasks=[report]), KINDS)
+        (beat,) = read(agent_pb2.AgentHeartbeat(tasks=[report]), agent)
         step(cluster, beat)
 
         assert all_listings(cluster)
@@ -235,7 +236,7 @@ def test_a_registration_with_a_bad_field_is_refused_by_name(
     message: agent_pb2.Register, complaint: str
 ) -> None:
     with pytest.raises(InvalidFieldError) as refusal:
-        agent_wire.read_register(1, agent_pb2.AgentMessage(register=message), KINDS, Unknowns())
+        read_register(1, agent_pb2.AgentMessage(register=message), KINDS, Unknowns())
 
     assert str(refusal.value).startswith(complaint)
 
@@ -279,15 +280,15 @@ def test_a_task_that_needs_nothing_is_refused_wherever_it_comes_from() -> None:
     assert isinstance(event.tasks[0], events.InvalidTask)
     assert "task.resources: expected at least one resource above zero" in event.tasks[0].detail
     with pytest.raises(InvalidFieldError, match=r"tasks\[0\].task.resources: expected at least one"):
-        agent_wire.read_register(1, register, KINDS, Unknowns())
+        read_register(1, register, KINDS, Unknowns())
 
 
 def test_a_lost_status_is_one_an_agent_may_report() -> None:
     lost = types_pb2.TaskStatus(framework_id="f", task_id="t", state=types_pb2.TASK_STATE_LOST, sequence=1)
 
-    (event,) = agent_wire.read_statuses(1, agent_pb2.StatusReports(statuses=[lost]), Unknowns())
+    (status,) = read_statuses(agent_pb2.StatusReports(statuses=[lost]), Unknowns())
 
-    assert event.statuses[0].state is TaskState.LOST
+    assert status.state is TaskState.LOST
 
 
 class Refused(Exception):

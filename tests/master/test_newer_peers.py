@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from fairlead_master import agent_wire
+from fairlead_proto.agent_messages import read_register
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.peers import Unknowns
@@ -105,7 +105,7 @@ def test_a_running_task_in_an_unknown_state_holds_its_resources_as_a_running_one
         unacknowledged=[a_status("t0", state=NEW_STATE), a_status("t2", reason=NEW_REASON)],
     )
 
-    event = agent_wire.read_register(1, agent_pb2.AgentMessage(register=register), KINDS, unknowns)
+    event = read_register(1, agent_pb2.AgentMessage(register=register), KINDS, unknowns)
 
     assert [task.state for task in event.tasks] == [TaskState.RUNNING]
     assert [(status.task_id, status.reason) for status in event.unacknowledged] == [("t2", Reason.NONE)]
@@ -116,4 +116,4 @@ def test_a_state_that_nobody_set_is_no_news_but_a_fault() -> None:
     register = agent_pb2.Register(hostname="h", tasks=[a_running_task("TASK_STATE_UNSPECIFIED")])
 
     with pytest.raises(InvalidFieldError, match=r"register.tasks\[0\].state: expected a task state, got 0"):
-        agent_wire.read_register(1, agent_pb2.AgentMessage(register=register), KINDS, Unknowns())
+        read_register(1, agent_pb2.AgentMessage(register=register), KINDS, Unknowns())

@@ -13,6 +13,7 @@ from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.recording import Header, Recorder, RecordingError, decode, encode, play
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskSpec, TaskStatus
@@ -49,7 +50,7 @@ def some_events() -> list[tuple[int, events.Event]]:
         (1_010, events.FrameworkConnected(session=1, framework_id=None, name="f", role=Role("eng"))),
         (
             1_020,
-            events.AgentConnected(
+            AgentConnected(
                 session=2,
                 agent_id=AgentId("a2-1"),
                 incarnation=1,

@@ -20,6 +20,7 @@ from fairlead_master.runner import Runner
 from fairlead_proto.clock import SteadyClock
 from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
+from fairlead_proto.reports import AgentConnected
 from tests.builders.master import KINDS, a_class, resources
 
 TURNS = 20
@@ -85,7 +86,7 @@ class Desk:
         return session
 
     def agent(self, agent_id: AgentId | None, cpus: int) -> None:
-        event = events.AgentConnected(
+        event = AgentConnected(
             session=self.session(),
             agent_id=agent_id,
             incarnation=1,

@@ -6,11 +6,12 @@ import tracemalloc
 
 import pytest
 
-from fairlead_master import agent_wire, framework_wire
+from fairlead_master import framework_wire
+from fairlead_master.agent_service import beat_events, status_events
 from fairlead_master.core import actions, events
 from fairlead_master.sessions import READ_BYTES_MAX, RECORDS_PER_EVENT_MAX, Reading, host_of
 from fairlead_proto import batches as batches_module
-from fairlead_proto.agent_messages import write_orders
+from fairlead_proto.agent_messages import read_heartbeat, read_statuses, write_orders
 from fairlead_proto.codes import Rejection
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
@@ -213,7 +214,7 @@ def test_many_reports_become_several_events_in_their_order() -> None:
             framework_id="f1", task_id=f"t{number}", sequence=1, state=types_pb2.TASK_STATE_RUNNING
         )
 
-    first, last = agent_wire.read_statuses(SESSION, reports, Unknowns())
+    first, last = status_events(SESSION, read_statuses(reports, Unknowns()))
 
     assert len(first.statuses) == RECORDS_PER_EVENT_MAX
     assert [status.task_id for status in last.statuses] == [f"t{count - 1}"]
@@ -222,7 +223,7 @@ def test_many_reports_become_several_events_in_their_order() -> None:
 def test_a_heartbeat_with_many_measurements_is_read_in_parts() -> None:
     reports = [agent_pb2.TaskUsageReport(framework_id="f", task_id=f"t{number}") for number in range(501)]
 
-    first, last = agent_wire.read_heartbeat(SESSION, agent_pb2.AgentHeartbeat(tasks=reports), KINDS)
+    first, last = beat_events(SESSION, *read_heartbeat(agent_pb2.AgentHeartbeat(tasks=reports), KINDS))
 
     assert (len(first.tasks), first.is_last) == (500, False)
     assert (len(last.tasks), last.is_last) == (1, True)

@@ -1,12 +1,12 @@
 """What the agent decides to do. Carried out in order; a ``Checkpoint`` always comes before what it vouches for."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairlead_agent.core.records import Record
 from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import Vector
-from fairlead_proto.tasks import RunningTask, TaskSpec, TaskStatus, TaskUsage
+from fairlead_proto.tasks import TaskSpec, TaskStatus, TaskUsage
 from fairlead_proto.value import value
 
 
@@ -73,16 +73,7 @@ class StopExecutor:
 class SendRegistration:
     """Say who this agent is, what it has, what it runs and what is unacknowledged."""
 
-    agent_id: AgentId
-    incarnation: int
-    hostname: str
-    total: Vector
-    attributes: Mapping[str, str]
-    isolation: str
-    last_epoch: int
-    tasks: tuple[RunningTask, ...]
-    unacknowledged: tuple[TaskStatus, ...]
-    """By task, each in sequence."""
+    report: AgentConnected
 
 
 @value

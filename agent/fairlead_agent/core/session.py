@@ -30,6 +30,7 @@ from fairlead_agent.core.statuses import schedule_resend
 from fairlead_agent.core.tasks import begin_kill
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, PingAgent
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import CPUS, DISK, MEM, Vector
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import RunningTask
@@ -42,28 +43,27 @@ def open_session(step: Step, _event: SessionOpened) -> None:
     state.session_count += 1
     owed = [status for outbox in state.outboxes.values() for status in outbox]
     state.held = owed[limits.REGISTER_STATUSES_MAX :]
-    step.do(
-        SendRegistration(
-            agent_id=state.agent_id,
-            incarnation=state.incarnation,
-            hostname=settings.hostname,
-            total=settings.total,
-            attributes=settings.attributes,
-            isolation=state.isolation,
-            last_epoch=state.epoch,
-            tasks=tuple(
-                RunningTask(
-                    framework_id=task.framework_id,
-                    spec=task.spec,
-                    state=task.state,
-                    sequence=task.sequence,
-                    ran_ms=max(0, step.now_ms - task.started_ms) if task.started_ms else 0,
-                )
-                for task in state.live.values()
-            ),
-            unacknowledged=tuple(owed[: limits.REGISTER_STATUSES_MAX]),
-        )
+    registration = AgentConnected(
+        agent_id=state.agent_id or None,
+        incarnation=state.incarnation,
+        hostname=settings.hostname,
+        total=settings.total,
+        attributes=settings.attributes,
+        isolation=state.isolation,
+        last_epoch=state.epoch,
+        tasks=tuple(
+            RunningTask(
+                framework_id=task.framework_id,
+                spec=task.spec,
+                state=task.state,
+                sequence=task.sequence,
+                ran_ms=max(0, step.now_ms - task.started_ms) if task.started_ms else 0,
+            )
+            for task in state.live.values()
+        ),
+        unacknowledged=tuple(owed[: limits.REGISTER_STATUSES_MAX]),
     )
+    step.do(SendRegistration(report=registration))
 
 
 def close_session(step: Step, _event: SessionClosed) -> None:

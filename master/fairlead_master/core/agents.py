@@ -11,17 +11,12 @@ from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_master.core import measurements, offers, registrations, tasks
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import AnnounceAgentGone, ForgetAgent, StoreAgent
-from fairlead_master.core.events import (
-    AgentBeat,
-    AgentConnected,
-    AgentDisconnected,
-    AgentDoubted,
-    StatusesReported,
-)
+from fairlead_master.core.events import AgentBeat, AgentDisconnected, AgentDoubted, StatusesReported
 from fairlead_master.core.state import Agent, AgentState, Master
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, PingAgent
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.task_state import Reason, TaskState, can_move
 
 _ADDED_ATTRIBUTES = ("hostname", "agent_id")

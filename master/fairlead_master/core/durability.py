@@ -38,13 +38,12 @@ from fairlead_master.core.actions import (
 from fairlead_master.core.state import Master
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession
+from fairlead_proto.reports import AgentConnected
 
 Subject = tuple[str, str]
 """What a durable action is about: a later one about the same takes its place."""
 
-ADDING: Final = frozenset(
-    {events.FrameworkConnected, events.AgentConnected, events.WeightSet, events.PolicySet}
-)
+ADDING: Final = frozenset({events.FrameworkConnected, AgentConnected, events.WeightSet, events.PolicySet})
 """The kinds of events that may add something to remember. Ends are not among them, so that they can always be asked for."""
 
 
@@ -65,7 +64,7 @@ def refusal(master: Master, event: events.Event, why: str) -> Action | None:
         case events.FrameworkConnected():
             if frameworks.adds(master, event):
                 return EndFrameworkSession(session=event.session, code=ErrorCode.LIMIT, detail=why)
-        case events.AgentConnected():
+        case AgentConnected():
             if agents.adds(master, event):
                 return EndAgentSession(session=event.session, code=RefusalCode.LIMIT, detail=why)
         case events.WeightSet() | events.PolicySet():

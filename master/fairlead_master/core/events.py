@@ -4,14 +4,14 @@ A *session* is the number the shell gives to one connection; it is never used tw
 Everything in an event has passed the border, so its fields are well-formed; whether they make sense now is for the core.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairlead_master.allocation.weights import Weight
 from fairlead_proto import codes
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId, TaskKey
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import Vector
-from fairlead_proto.tasks import DemandClass, RunningTask, TaskSpec, TaskStatus, TaskUsage
+from fairlead_proto.tasks import DemandClass, TaskSpec, TaskStatus, TaskUsage
 from fairlead_proto.value import value
 
 DeclineScope = codes.DeclineScope
@@ -128,26 +128,6 @@ class TeardownAsked:
 
     session: int
     request_id: int
-
-
-@value
-class AgentConnected:
-    """An agent's session began with its registration."""
-
-    session: int
-    agent_id: AgentId | None
-    """None: a new agent."""
-    incarnation: int
-    hostname: str
-    total: Vector
-    attributes: Mapping[str, str]
-    tasks: tuple[RunningTask, ...] = ()
-    unacknowledged: tuple[TaskStatus, ...] = ()
-    last_epoch: int = 0
-    agent_time_ms: int = 0
-    isolation: str = ""
-    version: str = ""
-    answers_ping: bool = False
 
 
 @value

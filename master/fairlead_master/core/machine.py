@@ -25,6 +25,7 @@ from fairlead_master.core.actions import Action, StoreAgent, StoreFramework
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import Agent, AgentState, Framework, Master
 from fairlead_proto.ids import Role
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
 
 
@@ -208,7 +209,7 @@ _HANDLERS: Mapping[type, Callable[[Master, Any, int], None]] = {
     events.StatusesAcknowledged: tasks.statuses_acknowledged,
     events.ReconcileAsked: reconcile.reconcile_asked,
     events.TeardownAsked: frameworks.teardown_asked,
-    events.AgentConnected: agents.agent_connected,
+    AgentConnected: agents.agent_connected,
     events.AgentDisconnected: agents.agent_disconnected,
     events.StatusesReported: agents.statuses_reported,
     events.AgentBeat: agents.agent_beat,

@@ -12,9 +12,9 @@ rest to the next registration: a task that is not settled is as it was.
 from collections import deque
 
 from fairlead_master.core import tasks
-from fairlead_master.core.events import AgentConnected
 from fairlead_master.core.state import Agent, AgentState, FrameworkState, Master, Registration, Task
 from fairlead_proto.orders import KillTask
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.task_state import Reason, TaskState, can_move, is_terminal
 from fairlead_proto.tasks import RunningTask, TaskStatus
 

@@ -357,10 +357,13 @@ class SimulatedAgent:
         match action:
             case actions.SendRegistration():
                 if connection is not None and self._is_for_this_session():
+                    report = replace(
+                        action.report, session=connection.number, agent_time_ms=self._engine.now_ms
+                    )
                     if self.retell is not None:
-                        owed = tuple(map(self.retell, action.unacknowledged))
-                        action = replace(action, unacknowledged=owed)
-                    connection.open([registration(connection.number, action, self._engine.now_ms)])
+                        owed = tuple(map(self.retell, report.unacknowledged))
+                        report = replace(report, unacknowledged=owed)
+                    connection.open([report])
             case actions.SendGoodbye():
                 pass  # Nothing but a farewell: the end of the stream says the same.
             case actions.CloseSession():
@@ -419,20 +422,3 @@ class SimulatedAgent:
     def _now_durable(self, records: Sequence[Record]) -> None:
         if self._observers is not None:
             self._observers.durable(self, records)
-
-
-def registration(session: int, action: actions.SendRegistration, now_ms: int) -> to_master.AgentConnected:
-    """What the master's shell makes of an agent's registration in a session."""
-    return to_master.AgentConnected(
-        session=session,
-        agent_id=action.agent_id or None,
-        incarnation=action.incarnation,
-        hostname=action.hostname,
-        total=action.total,
-        attributes=action.attributes,
-        tasks=action.tasks,
-        unacknowledged=action.unacknowledged,
-        last_epoch=action.last_epoch,
-        agent_time_ms=now_ms,
-        isolation=action.isolation,
-    )

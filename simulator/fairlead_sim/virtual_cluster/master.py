@@ -17,6 +17,7 @@ from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.turn import EVENTS_PER_TURN_MAX, Turn
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.orders import EndAgentSession
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.engine import Engine, Reminder
 from fairlead_sim.virtual_cluster.disk import Disk
@@ -25,7 +26,7 @@ from fairlead_sim.virtual_cluster.network import Connection, End, Message, Netwo
 
 DISK_IS_FULL: Final = "the disk is full"
 
-_FIRST: Final = (events.AgentConnected, events.FrameworkConnected)
+_FIRST: Final = (AgentConnected, events.FrameworkConnected)
 _LAST: Final = (actions.EndFrameworkSession, EndAgentSession)
 
 
@@ -281,7 +282,7 @@ class SimulatedMaster:
         assert self.machine is not None, "its process is up"
         connection.epoch = self.machine.master.epoch
         self._connections[session] = connection
-        if isinstance(first, events.AgentConnected):
+        if isinstance(first, AgentConnected):
             self._agent_sessions[session] = None
 
     def _open(self, connection: Connection, message: Message) -> Message:

@@ -254,7 +254,9 @@ class AgentHistories(RuleBasedStateMachine):
             status
             for action in self.agent.history
             if isinstance(action, SendStatuses | SendRegistration)
-            for status in (action.statuses if isinstance(action, SendStatuses) else action.unacknowledged)
+            for status in (
+                action.statuses if isinstance(action, SendStatuses) else action.report.unacknowledged
+            )
         ]
         for status in heard:
             self.do(an_ack(status.task_id, status.sequence, epoch=self.epoch))

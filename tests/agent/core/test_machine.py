@@ -142,7 +142,7 @@ def test_a_registration_is_the_first_of_its_session_whatever_was_held_for_the_on
     turn.run(now_ms)
     (hello,) = turn.release()
     assert isinstance(hello, actions.SendRegistration)
-    assert [status.task_id for status in hello.unacknowledged] == ["t1"]
+    assert [status.task_id for status in hello.report.unacknowledged] == ["t1"]
 
 
 def test_what_is_said_before_leaving_is_not_for_a_session_that_began_meanwhile() -> None:

@@ -15,6 +15,7 @@ from fairlead_agent.core.records import IdentityTaken
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId
 from fairlead_proto.orders import EndAgentSession
+from fairlead_proto.reports import AgentConnected
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask
 from tests.agent.builders import (
@@ -42,15 +43,14 @@ def test_first_registration_asks_for_an_id() -> None:
 
     assert agent.step(SessionOpened()) == [
         SendRegistration(
-            agent_id=AgentId(""),
-            incarnation=1,
-            hostname="host-1",
-            total=(4000, 8 * GIB, 0, 0),
-            attributes={"rack": "a"},
-            isolation="none",
-            last_epoch=0,
-            tasks=(),
-            unacknowledged=(),
+            report=AgentConnected(
+                agent_id=None,
+                incarnation=1,
+                hostname="host-1",
+                total=(4000, 8 * GIB, 0, 0),
+                attributes={"rack": "a"},
+                isolation="none",
+            )
         )
     ]
 
@@ -76,11 +76,11 @@ def test_registration_carries_what_runs() -> None:
 
     assert isinstance(registration, SendRegistration)
     framework_id, _ = a_key()
-    assert registration.tasks == (
+    assert registration.report.tasks == (
         RunningTask(framework_id=framework_id, spec=a_spec("t1"), state=TaskState.RUNNING, sequence=1),
         RunningTask(framework_id=framework_id, spec=a_spec("t2"), state=TaskState.STARTING, sequence=0),
     )
-    assert registration.last_epoch == 1
+    assert registration.report.last_epoch == 1
 
 
 def test_id_given_by_the_master_replaces_the_old_one() -> None:

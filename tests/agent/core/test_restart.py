@@ -40,8 +40,12 @@ def test_running_task_is_adopted_and_said_to_run() -> None:
 
     assert actions == []
     assert isinstance(registration, SendRegistration)
-    assert (registration.agent_id, registration.incarnation, registration.last_epoch) == (AGENT, 2, 1)
-    assert [(task.key, task.state, task.sequence) for task in registration.tasks] == [
+    assert (
+        registration.report.agent_id,
+        registration.report.incarnation,
+        registration.report.last_epoch,
+    ) == (AGENT, 2, 1)
+    assert [(task.key, task.state, task.sequence) for task in registration.report.tasks] == [
         (a_key(), TaskState.RUNNING, 1)
     ]
 
@@ -58,7 +62,7 @@ def test_how_long_a_task_has_run_survives_the_agent_and_what_it_no_longer_owes()
     (registration,) = agent.step(SessionOpened(), after_ms=5_000)
 
     assert isinstance(registration, SendRegistration)
-    assert [(task.state, task.ran_ms) for task in registration.tasks] == [(TaskState.KILLING, 12_000)]
+    assert [(task.state, task.ran_ms) for task in registration.report.tasks] == [(TaskState.KILLING, 12_000)]
 
 
 def test_exit_while_the_agent_was_away_is_reported() -> None:
@@ -70,7 +74,7 @@ def test_exit_while_the_agent_was_away_is_reported() -> None:
 
     assert actions == [ForgetProcess(key=a_key())]
     assert isinstance(registration, SendRegistration)
-    assert [(s.state, s.sequence, s.exit_code) for s in registration.unacknowledged] == [
+    assert [(s.state, s.sequence, s.exit_code) for s in registration.report.unacknowledged] == [
         (TaskState.FAILED, 2, 3)
     ]
 
@@ -119,7 +123,7 @@ def test_unacknowledged_statuses_survive() -> None:
     (registration,) = agent.step(SessionOpened())
 
     assert isinstance(registration, SendRegistration)
-    assert [status.state for status in registration.unacknowledged] == [TaskState.FINISHED]
+    assert [status.state for status in registration.report.unacknowledged] == [TaskState.FINISHED]
 
 
 def test_history_survives_so_that_a_late_launch_is_not_run() -> None:

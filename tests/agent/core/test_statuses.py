@@ -125,8 +125,8 @@ def test_status_made_without_a_session_goes_with_the_next_registration() -> None
     (registration,) = agent.step(SessionOpened())
 
     assert isinstance(registration, SendRegistration)
-    assert registration.unacknowledged == (FINISHED,)
-    assert registration.tasks == ()
+    assert registration.report.unacknowledged == (FINISHED,)
+    assert registration.report.tasks == ()
 
 
 def test_status_made_while_the_registration_is_unanswered_follows_the_answer() -> None:
@@ -179,6 +179,6 @@ def test_registration_beyond_its_bound_sends_the_rest_afterwards(monkeypatch: py
     actions = agent.step(a_registration())
 
     assert isinstance(registration, SendRegistration)
-    assert [status.task_id for status in registration.unacknowledged] == ["t0", "t1", "t2"]
+    assert [status.task_id for status in registration.report.unacknowledged] == ["t0", "t1", "t2"]
     (rest,) = [action for action in actions if isinstance(action, SendStatuses)]
     assert [status.task_id for status in rest.statuses] == ["t3"]

@@ -9,6 +9,7 @@ from fairlead_master.core.machine import Remembered
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, KillTask
+from fairlead_proto.reports import AgentConnected
 from tests.builders.master import Cluster, a_class, a_running, resources
 
 WHY = "the disk is full"
@@ -28,8 +29,8 @@ def a_hello(
     )
 
 
-def a_registration(agent_id: str | None = None, *, cpus: float = 4) -> events.AgentConnected:
-    return events.AgentConnected(
+def a_registration(agent_id: str | None = None, *, cpus: float = 4) -> AgentConnected:
+    return AgentConnected(
         session=9,
         agent_id=AgentId(agent_id) if agent_id is not None else None,
         incarnation=2,
