@@ -3,12 +3,13 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fairlead_cli.addresses import master_option
 from fairlead_cli.errors import Invalid
-from fairlead_cli.parameters import DURATION, LOG_LEVEL, PAIR, RESOURCES
+from fairlead_cli.parameters import DURATION, LOG_LEVEL, PAIR, RESOURCES, child_option
 from fairlead_cli.state_directory import state_directory
 from fairlead_cli.telemetry_options import broker_option, metrics_option
 from fairlead_telemetry.broker import BrokerOptions
@@ -54,52 +55,35 @@ ISOLATIONS = click.Choice(["auto", "cgroup-v2", "cgroup-v1", "none"])
 @metrics_option
 @broker_option
 @click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
-@click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
+@child_option
 def agent(
     *,
-    master: str,
     attributes: Sequence[tuple[str, str]],
-    cgroup_parent: str,
-    hostname: str,
-    is_child: bool,
-    isolation: str,
-    log_level: str,
     metrics: str | None,
     broker: BrokerOptions | None,
-    resources: str,
     sandbox_retention_ms: int | None,
-    stop_tasks_on_exit: bool,
     work_dir: Path | None,
+    **given: Any,
 ) -> int:
     """Run an agent on this host.
 
     It registers with the master and runs tasks as processes; SIGTERM ends it. Restarted with the same --work-dir
     it is the same agent and finds its tasks still running.
     """
-    if is_child:
-        from fairlead_local.parent_watch import stop_with_parent
-
-        stop_with_parent()
     from fairlead_agent.cli import run_agent
     from fairlead_agent.config import AgentOptions, InvalidOption
     from fairlead_agent.core.limits import SANDBOX_RETENTION_MS
 
     try:
         options = AgentOptions(
-            master=master,
-            resources=resources,
             attributes=dict(attributes),
             work_dir=work_dir or _default_work_dir(),
-            hostname=hostname,
-            isolation=isolation,
-            cgroup_parent=cgroup_parent,
             sandbox_retention_ms=SANDBOX_RETENTION_MS
             if sandbox_retention_ms is None
             else sandbox_retention_ms,
-            stop_tasks_on_exit=stop_tasks_on_exit,
             mqtt=broker,
             metrics=metrics or "",
-            log_level=log_level,
+            **given,
         )
     except InvalidOption as error:
         raise Invalid(str(error)) from error

@@ -83,3 +83,30 @@ def told_if_a_process_is_lost() -> Iterator[None]:
             "--processes: one that did part of the work was ended from outside, perhaps for want of memory; "
             "with fewer at a time less is needed"
         ) from error
+
+
+@contextmanager
+def expected_errors(master: str | None = None) -> Iterator[None]:
+    """Turn what the laboratory, local clusters and the SDK raise into errors of one line.
+
+    Args:
+        master: the address that was talked to; None is a local cluster's.
+    """
+    from fairlead_lab.workloads.csv_rows import TraceError
+    from fairlead_local.cluster import ClusterFailed, InvalidCluster
+    from fairlead_master.allocation.api import AllocationError
+    from fairlead_sdk import errors as sdk_errors
+    from fairlead_sim.workload import WorkloadError
+
+    try:
+        yield
+    except (AllocationError, TraceError, WorkloadError, InvalidCluster) as error:
+        raise Invalid(str(error)) from error
+    except ClusterFailed as error:
+        raise Failed(str(error)) from error
+    except sdk_errors.MasterUnreachable as error:
+        raise Unreachable(master or "the local cluster", error.cause) from error
+    except sdk_errors.Refused as error:
+        raise Refused(str(error)) from error
+    except sdk_errors.FairleadError as error:
+        raise Failed(str(error)) from error

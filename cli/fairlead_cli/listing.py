@@ -37,43 +37,27 @@ def tasks(master: str, *, as_json: bool, is_watched: bool, states: Sequence[str]
         showing.show_tasks(master, listing, framework_id)
 
 
-@click.command()
-@_listing_options
-def agents(master: str, *, as_json: bool, is_watched: bool) -> None:
-    """List agents: total, allocated and used.
+def _listing(name: str, help: str) -> click.Command:
+    """The command of a listing without options of its own, which ``pages`` has under the same name in capitals."""
 
-    Allocated is what is offered or held by tasks; used is what was measured on the host.
-    """
-    from fairlead_cli import pages, showing
+    @click.command(name, help=help)
+    @_listing_options
+    def show(master: str, *, as_json: bool, is_watched: bool) -> None:
+        from fairlead_cli import pages, showing
 
-    showing.show(master, pages.AGENTS, as_json=as_json, is_watched=is_watched)
+        showing.show(master, getattr(pages, name.upper()), as_json=as_json, is_watched=is_watched)
 
-
-@click.command()
-@_listing_options
-def frameworks(master: str, *, as_json: bool, is_watched: bool) -> None:
-    """List frameworks."""
-    from fairlead_cli import pages, showing
-
-    showing.show(master, pages.FRAMEWORKS, as_json=as_json, is_watched=is_watched)
+    return show
 
 
-@click.command()
-@_listing_options
-def roles(master: str, *, as_json: bool, is_watched: bool) -> None:
-    """List roles."""
-    from fairlead_cli import pages, showing
-
-    showing.show(master, pages.ROLES, as_json=as_json, is_watched=is_watched)
-
-
-@click.command()
-@_listing_options
-def offers(master: str, *, as_json: bool, is_watched: bool) -> None:
-    """List offers that are out."""
-    from fairlead_cli import pages, showing
-
-    showing.show(master, pages.OFFERS, as_json=as_json, is_watched=is_watched)
+agents = _listing(
+    "agents",
+    "List agents: total, allocated and used.\n\n"
+    "Allocated is what is offered or held by tasks; used is what was measured on the host.",
+)
+frameworks = _listing("frameworks", "List frameworks.")
+roles = _listing("roles", "List roles.")
+offers = _listing("offers", "List offers that are out.")
 
 
 @click.command()

@@ -49,8 +49,8 @@ VERBS: Final[dict[str, Verb]] = {
     "watch": Verb("watch", "watch", "Print what master and agents send to an MQTT broker."),
     "master": Verb("master", "master", "Run a master."),
     "agent": Verb("agent", "agent", "Run an agent on this host."),
-    "demo": Verb("simulator", "demo", "Show fair sharing at work on a local cluster."),
-    "replay": Verb("simulator", "replay", "Run a trace as real tasks."),
+    "demo": Verb("replay", "demo", "Show fair sharing at work on a local cluster."),
+    "replay": Verb("replay", "replay", "Run a trace as real tasks."),
     "replay-recording": Verb(
         "recording", "replay_recording", "Give a master's recorded events to a core again."
     ),
@@ -59,7 +59,7 @@ VERBS: Final[dict[str, Verb]] = {
     "reproduce": Verb("reproduce", "reproduce", "Compute the papers' figures and tables again."),
     "timeshare": Verb("timeshare", "timeshare", "Run programs of processes by turns."),
     "properties": Verb("properties", "properties", "Search for cases in which a policy is unfair."),
-    "bench": Verb("simulator", "bench", "Measure the allocator and the cluster."),
+    "bench": Verb("bench", "bench", "Measure the allocator and the cluster."),
 }
 
 

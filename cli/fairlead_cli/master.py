@@ -1,12 +1,12 @@
 """`fairlead master`: flags to `MasterOptions`."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fairlead_cli.addresses import ADDRESS, DEFAULT_MASTER
-from fairlead_cli.parameters import DEMAND, DEMAND_HELP, DURATION, LOG_LEVEL, PLACEMENT_HELP
+from fairlead_cli.parameters import DEMAND, DEMAND_HELP, DURATION, LOG_LEVEL, PLACEMENT_HELP, child_option
 from fairlead_cli.telemetry_options import broker_option, metrics_option
 from fairlead_telemetry.broker import BrokerOptions
 
@@ -73,58 +73,14 @@ from fairlead_telemetry.broker import BrokerOptions
 @metrics_option
 @broker_option
 @click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True)
-@click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
-def master(
-    *,
-    agent_timeout_ms: int | None,
-    custom_resources: Sequence[str],
-    insecure: bool,
-    is_child: bool,
-    listen: str,
-    log_level: str,
-    metrics: str | None,
-    broker: BrokerOptions | None,
-    offer_lease_ms: int | None,
-    placement: str | None,
-    policy: str | None,
-    record: Path | None,
-    recovery_wait_ms: int | None,
-    reservation_after_ms: int | None,
-    state: Path | None,
-    when_head_does_not_fit: str | None,
-    demand: str | None,
-    failover_timeout_max_ms: int | None,
-) -> int:
+@child_option
+def master(*, metrics: str | None, broker: BrokerOptions | None, **given: Any) -> int:
     """Run a master.
 
     It aggregates the resources of its agents and shares them out to frameworks; SIGTERM ends it. With
     --state tasks run on while it is down: agents and frameworks come back to the next one at this address by
     themselves. Without it the next one knows no framework and ends their tasks.
     """
-    if is_child:
-        from fairlead_local.parent_watch import stop_with_parent
-
-        stop_with_parent()
     from fairlead_master.cli import MasterOptions, run_master
 
-    return run_master(
-        MasterOptions(
-            listen=listen,
-            insecure=insecure,
-            state=state,
-            policy=policy,
-            placement=placement,
-            when_head_does_not_fit=when_head_does_not_fit,
-            demand=demand,
-            reservation_after_ms=reservation_after_ms,
-            offer_lease_ms=offer_lease_ms,
-            agent_timeout_ms=agent_timeout_ms,
-            recovery_wait_ms=recovery_wait_ms,
-            failover_timeout_max_ms=failover_timeout_max_ms,
-            custom_resources=tuple(custom_resources),
-            mqtt=broker,
-            metrics=metrics or "",
-            record=record,
-            log_level=log_level,
-        )
-    )
+    return run_master(MasterOptions(mqtt=broker, metrics=metrics or "", **given))

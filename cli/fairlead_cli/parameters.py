@@ -7,7 +7,7 @@ the SDK, which knows the forms of constraints as well.
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -15,6 +15,8 @@ from fairlead_cli.addresses import Text
 from fairlead_proto.fields import InvalidFieldError, read_role
 from fairlead_proto.limits import DURATION_MS_MAX, WEIGHT_MAX, WEIGHT_MIN
 from fairlead_proto.resources import ResourceError, parse_bytes, parse_milli
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _DURATION_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
@@ -128,3 +130,17 @@ PLACEMENT_HELP: Final = (
 )
 LOG_LEVEL: Final = click.Choice(["debug", "info", "warning", "error"])
 RESOURCE_WEIGHT: Final = Text("resource=weight", _parse_resource_weight)
+
+
+def child_option(command: Command) -> Command:
+    """Let a command be told, by whoever starts it as a process of a local cluster, to end with its parent."""
+
+    def watch(_ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+        if value:
+            from fairlead_local.parent_watch import stop_with_parent
+
+            stop_with_parent()
+
+    return click.option("--stop-with-parent", is_flag=True, hidden=True, expose_value=False, callback=watch)(
+        command
+    )

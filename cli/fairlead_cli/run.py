@@ -1,6 +1,7 @@
 """`fairlead run`: one command as one task or many, attached to this shell or on its own."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -78,29 +79,7 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
 @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Show output only, no state.")
 @master_option
 @json_option
-def run(
-    *,
-    master: str,
-    as_json: bool,
-    is_quiet: bool,
-    detach: bool,
-    env: Sequence[tuple[str, str]],
-    command: Sequence[str],
-    constraints: Sequence[str],
-    count: int,
-    cpus: str,
-    disk: str,
-    gpus: str,
-    grace: str | None,
-    max_runtime: str | None,
-    mem: str,
-    name: str,
-    reconnect_timeout_ms: int | None,
-    retries: int,
-    role: str,
-    wait_ms: int,
-    weight: float | None,
-) -> int:
+def run(*, as_json: bool, is_quiet: bool, detach: bool, env: Sequence[tuple[str, str]], **given: Any) -> int:
     """Run a command on the cluster.
 
     No shell is involved: for one, run sh -c '...'. Standard input is not passed on: a task reads end of file. Attached, output appears as it is written, Ctrl-C kills the tasks, and the
@@ -112,25 +91,7 @@ def run(
     """
     from fairlead_cli.run_request import RunRequest
 
-    request = RunRequest(
-        master=master,
-        command=command,
-        count=count,
-        cpus=cpus,
-        mem=mem,
-        gpus=gpus,
-        disk=disk,
-        name=name,
-        role=role,
-        weight=weight,
-        env=dict(env),
-        constraints=constraints,
-        max_runtime=max_runtime,
-        grace=grace,
-        retries=retries,
-        wait_ms=wait_ms,
-        reconnect_timeout_ms=reconnect_timeout_ms,
-    )
+    request = RunRequest(env=dict(env), **given)
     if detach:
         from fairlead_cli.detached_run import run_detached
 

@@ -153,27 +153,23 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     Exits with 1 if jobs still waited when a run ended. A job with a task that no host could ever hold is refused, which is
     printed and is no failure.
     """
-    from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
+    from fairlead_cli.errors import Failed, expected_errors, told_if_a_process_is_lost
     from fairlead_cli.printing import print_json
     from fairlead_lab.study.document import as_document
     from fairlead_lab.study.run import run_study
-    from fairlead_lab.workloads.csv_rows import TraceError
     from fairlead_local.end_signals import ended_as_by_ctrl_c
-    from fairlead_master.allocation.api import AllocationError
-    from fairlead_sim.workload import WorkloadError
 
     request = Request(**given)
     try:
-        study = _study(request)
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-        runs = len(study.policies) * len(study.seeds)
-        with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), _progress(runs) as progress:
-            outcome = run_study(study, processes=processes or cpu_count() or 1, progress=progress)
-        if out is not None:
-            _write(out, outcome, request)
-    except (AllocationError, TraceError, WorkloadError) as error:
-        raise Invalid(str(error)) from error
+        with expected_errors():
+            study = _study(request)
+            if out is not None:
+                out.mkdir(parents=True, exist_ok=True)
+            runs = len(study.policies) * len(study.seeds)
+            with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), _progress(runs) as progress:
+                outcome = run_study(study, processes=processes or cpu_count() or 1, progress=progress)
+            if out is not None:
+                _write(out, outcome, request)
     except OSError as error:
         raise Failed(f"--out {out}: {error.strerror or error}") from error
     if as_json:

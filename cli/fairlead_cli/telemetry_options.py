@@ -22,6 +22,9 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
+_NAMES: Final = ("mqtt", "mqtt_password_file", "mqtt_ca", "cluster_name", "mqtt_keep_alive_ms")
+"""The arguments of ``broker_of``, as the options are called."""
+
 
 SEND_HELP: Final = "Send telemetry to this broker: mqtt://[USER@]HOST:PORT or mqtts://… [default: to none]"
 
@@ -73,19 +76,26 @@ def broker_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the same, as one argument ``broker``: its checked options, or None if none is named."""
 
     @wraps(command)
-    def with_broker(
-        *,
-        mqtt: str | None,
-        mqtt_password_file: Path | None,
-        mqtt_ca: Path | None,
-        cluster_name: str,
-        mqtt_keep_alive_ms: int,
-        **others: Any,
-    ) -> Any:
-        broker = broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
-        return command(broker=broker, **others)
+    def with_broker(**given: Any) -> Any:
+        return command(broker=broker_of(**_taken(given)), **given)
 
     return publisher_options(with_broker)
+
+
+def broker_words_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the same, as one argument ``telemetry``: words of a command line, for the processes of a local cluster."""
+
+    @wraps(command)
+    def with_words(**given: Any) -> Any:
+        taken = _taken(given)
+        broker_of(**taken)  # Refused here, and not by each process in its log.
+        return command(telemetry=_words(**taken), **given)
+
+    return publisher_options(with_words)
+
+
+def _taken(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: given.pop(name) for name in _NAMES}
 
 
 def metrics_option(command: Command) -> Command:
@@ -123,18 +133,13 @@ def broker_of(
         raise Invalid(str(error)) from error
 
 
-def words_of(
-    mqtt: str | None,
-    mqtt_password_file: Path | None,
-    mqtt_ca: Path | None,
-    cluster_name: str,
-    mqtt_keep_alive_ms: int,
+def _words(
+    *, mqtt: str | None, cluster_name: str, mqtt_keep_alive_ms: int, **files: Path | None
 ) -> list[str]:
-    """The same options as words of a command line, for the processes of a local cluster."""
     if mqtt is None:
         return []
     words = ["--mqtt", mqtt, "--cluster-name", cluster_name, "--mqtt-keep-alive", f"{mqtt_keep_alive_ms}ms"]
-    for name, path in (("--mqtt-password-file", mqtt_password_file), ("--mqtt-ca", mqtt_ca)):
+    for name, path in files.items():
         if path is not None:
-            words += [name, str(path.absolute())]
+            words += [f"--{name.replace('_', '-')}", str(path.absolute())]
     return words

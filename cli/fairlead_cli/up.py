@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fairlead_cli.addresses import DEFAULT_PORT
 from fairlead_cli.agent import ISOLATIONS
-from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, PLACEMENT_HELP, RESOURCES
-from fairlead_cli.telemetry_options import broker_of, publisher_options, words_of
+from fairlead_cli.parameters import DEMAND, DEMAND_HELP, PAIR, PLACEMENT_HELP, RESOURCES, child_option
+from fairlead_cli.telemetry_options import broker_words_option
 
 
 @click.command()
@@ -35,26 +36,17 @@ from fairlead_cli.telemetry_options import broker_of, publisher_options, words_o
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep state, sandboxes and logs in this directory [default: a temporary one, removed at the end]",
 )
-@publisher_options
+@broker_words_option
 @click.option("--isolation", type=ISOLATIONS, help="What holds tasks to their limits [default: auto]")
-@click.option("--stop-with-parent", "is_child", is_flag=True, hidden=True)
+@child_option
 def up(
     *,
-    agents: int,
     resources: str | None,
     attributes: Sequence[tuple[str, str]],
     policy: str | None,
     placement: str | None,
-    demand: str | None,
-    port: int,
-    directory: Path | None,
-    is_child: bool,
-    isolation: str | None,
-    mqtt: str | None,
-    mqtt_password_file: Path | None,
-    mqtt_ca: Path | None,
-    cluster_name: str,
-    mqtt_keep_alive_ms: int,
+    telemetry: Sequence[str],
+    **given: Any,
 ) -> int:
     """Start a local cluster; Ctrl-C stops it.
 
@@ -62,27 +54,17 @@ def up(
     init system would. At the end all tasks are killed, with the grace periods they have, of a minute at most; a second
     Ctrl-C kills everything at once.
     """
-    if is_child:
-        from fairlead_local.parent_watch import stop_with_parent
-
-        stop_with_parent()
     from fairlead_cli.supervision import run_until_signal
     from fairlead_local.cluster import LocalCluster
 
     _check(resources or "", policy, placement)
-    broker_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
-    telemetry = words_of(mqtt, mqtt_password_file, mqtt_ca, cluster_name, mqtt_keep_alive_ms)
     cluster = LocalCluster(
-        agents=agents,
         resources=resources,
         attributes=dict(attributes),
         policy=policy,
-        demand=demand,
-        port=port,
-        directory=directory,
-        isolation=isolation,
         master_arguments=[*telemetry, *([] if placement is None else ["--placement", placement])],
         agent_arguments=telemetry,
+        **given,
     )
     return run_until_signal(cluster)
 

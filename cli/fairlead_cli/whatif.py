@@ -90,40 +90,29 @@ def _whatif(
     seed: int | None,
     as_json: bool,
 ) -> int:
-    from fairlead_cli.errors import Failed, Invalid, Refused, Unreachable
+    from fairlead_cli.errors import Invalid, Refused, expected_errors
     from fairlead_cli.printing import print_json
     from fairlead_cli.progress_bar import progress_bar
     from fairlead_lab.whatif.question import Question, QuestionError
     from fairlead_lab.whatif.run_times import RunTimes
     from fairlead_lab.whatif.scenario import answer
-    from fairlead_lab.workloads.csv_rows import TraceError
     from fairlead_lab.workloads.nodes import parse_nodes
-    from fairlead_master.allocation.api import AllocationError
-    from fairlead_sdk import errors as sdk_errors
-    from fairlead_sim.workload import WorkloadError
 
     if task_duration_ms == 0:
         raise Invalid("--task-duration: expected a duration above 0, got 0")
     try:
-        question = Question(
-            policies=policies,
-            added=parse_nodes(add) if add is not None else (),
-            drained=drain,
-            horizon_ms=horizon_ms,
-            seed=1 if seed is None else seed,
-        )
-        _check_policies(question)
-        with progress_bar("reading the cluster") as tell:
-            snapshot = asyncio.run(_read(master))
-            found = answer(snapshot, question, RunTimes(snapshot.finished, task_duration_ms), tell)
-    except sdk_errors.MasterUnreachable as error:
-        raise Unreachable(master, error.cause.rpartition(": ")[2]) from error
-    except sdk_errors.Refused as error:
-        raise Refused(str(error)) from error
-    except sdk_errors.FairleadError as error:
-        raise Failed(str(error)) from error
-    except (AllocationError, TraceError, WorkloadError) as error:
-        raise Invalid(str(error)) from error
+        with expected_errors():
+            question = Question(
+                policies=policies,
+                added=parse_nodes(add) if add is not None else (),
+                drained=drain,
+                horizon_ms=horizon_ms,
+                seed=1 if seed is None else seed,
+            )
+            _check_policies(question)
+            with progress_bar("reading the cluster") as tell:
+                snapshot = asyncio.run(_read(master))
+                found = answer(snapshot, question, RunTimes(snapshot.finished, task_duration_ms), tell)
     except QuestionError as error:
         raise Refused(str(error)) from error
     if as_json:
@@ -145,11 +134,16 @@ def _check_policies(question: "Question") -> None:
 
 
 async def _read(master: str) -> "Snapshot":
+    from fairlead_cli.errors import Unreachable
     from fairlead_lab.whatif.reading import read_snapshot
+    from fairlead_sdk.errors import MasterUnreachable
     from fairlead_sdk.operator_client import OperatorClient
 
-    async with OperatorClient(master) as client:
-        return await read_snapshot(client)
+    try:
+        async with OperatorClient(master) as client:
+            return await read_snapshot(client)
+    except MasterUnreachable as error:
+        raise Unreachable(master, error.cause.rpartition(": ")[2]) from error
 
 
 def _print(found: "Answer") -> None:
