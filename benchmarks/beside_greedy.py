@@ -8,16 +8,16 @@ units of a thousandth of a core each (`greedy`). The times include this client's
 import argparse
 import asyncio
 import os
-import subprocess
-import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
+from fairlead_bench.control_path import start_master
+from fairlead_bench.rows import percentile
 from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
 from tests.builders.peers import RawAgent, RawFramework, resources
 
-START = "from pathlib import Path; from fairlead_master.cli import MasterOptions, run_master; "
 AGENTS = 20
 GREEDY = 2
 
@@ -70,18 +70,12 @@ async def main() -> None:
     seconds = parser.parse_args().seconds
     print("load average", *[round(load, 1) for load in os.getloadavg()])
     for name in ("idle", "greedy"):
-        with tempfile.TemporaryDirectory() as directory:
-            ready = Path(directory) / "ready"
-            os.mkfifo(ready)
-            options = (
-                f"MasterOptions(listen='127.0.0.1:0', log_level='error', ready_file=Path({str(ready)!r}))"
-            )
-            with subprocess.Popen([sys.executable, "-c", f"{START}run_master({options})"]) as master:  # noqa: ASYNC220 - nothing else runs meanwhile
-                port = int(ready.read_text().rpartition(":")[2])
-                waited = await wait_times_ms(port, is_greedy=name == "greedy", seconds=seconds)
-                master.terminate()
-        quantiles = {q: waited[min(len(waited) - 1, int(len(waited) * q / 100))] for q in (50, 99, 99.9)}
-        figures = ", ".join(f"p{q:g} {value:.1f} ms" for q, value in quantiles.items())
+        with ExitStack() as stack:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            _, address = start_master(stack, directory)
+            port = int(address.rpartition(":")[2])
+            waited = await wait_times_ms(port, is_greedy=name == "greedy", seconds=seconds)
+        figures = ", ".join(f"p{q:g} {percentile(waited, q / 100):.1f} ms" for q in (50, 99, 99.9))
         print(f"{name}: {figures}, max {waited[-1]:.1f} ms of {len(waited)} answers", flush=True)
 
 

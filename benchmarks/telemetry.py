@@ -1,4 +1,4 @@
-"""What telemetry and metrics cost: `.venv/bin/python benchmarks/telemetry.py [agent|master|scrape|control-path] …`.
+"""What telemetry and metrics cost: `PYTHONPATH=. .venv/bin/python benchmarks/telemetry.py [agent|master|scrape|control-path] …`.
 
 Needs a Mosquitto on the machine, which it starts itself on loopback, and the extras `mqtt` and `metrics`.
 
@@ -24,12 +24,8 @@ import asyncio
 import json
 import math
 import os
-import platform
 import random
-import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -53,6 +49,7 @@ from fairlead_bench.control_path import (
     start_generators,
     start_master,
 )
+from fairlead_bench.rows import make_header, print_header
 from fairlead_lab.metrics.statistics import estimate
 from fairlead_master.core.actions import StoreAgent, StoreFramework
 from fairlead_master.core.machine import Machine, Remembered
@@ -66,7 +63,7 @@ from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import RunningTask, TaskSpec, TaskUsage
-from fairlead_telemetry.broker import BrokerOptions
+from tests.telemetry.mosquitto import Mosquitto
 
 KINDS = ResourceKinds()
 UNIT: Vector = (1000, 2**30, 0, 0)
@@ -89,28 +86,16 @@ SETTLE_S = 1.0
 """After a switch: until the connection stands, retained messages are sent, and telemetry gathers as it will go on."""
 
 
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 @contextmanager
-def mosquitto(port: int) -> Iterator[None]:
+def mosquitto() -> Iterator[Mosquitto]:
     """A broker on loopback."""
-    program = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "mosquitto.conf"
-        path.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nuser root\n")
-        process = subprocess.Popen([program, "-c", str(path)], stderr=subprocess.DEVNULL)
+        broker = Mosquitto(Path(folder))
+        broker.start()
         try:
-            time.sleep(0.5)
-            yield
+            yield broker
         finally:
-            process.terminate()
-            process.wait()
+            broker.kill()
 
 
 def a_spec(task_id: str) -> TaskSpec:
@@ -180,11 +165,8 @@ async def agent(options: argparse.Namespace) -> None:
         key = FrameworkId("f1"), TaskId(f"t{n}")
         task = LiveTask(key=key, spec=a_spec(key[1]), launched_ms=0)
         state.live[key] = task
-    port = free_port()
-    with mosquitto(port):
-        telemetry = AgentTelemetry(
-            BrokerOptions(host="127.0.0.1", port=port), settings, structlog.get_logger()
-        )
+    with mosquitto() as broker:
+        telemetry = AgentTelemetry(broker.options(), settings, structlog.get_logger())
         telemetry.identify("a1")
         await asyncio.sleep(1)
         rounds = iter(range(10**9))
@@ -214,10 +196,9 @@ async def master(options: argparse.Namespace) -> None:
         for wake in tuple(runner._watchers.values()):  # noqa: SLF001 - as the runner does after a turn
             wake()
 
-    port = free_port()
-    with mosquitto(port):
+    with mosquitto() as broker:
         idle = await cpu_share(options.seconds, change, 0.05)
-        telemetry = MasterTelemetry(runner, BrokerOptions(host="127.0.0.1", port=port), "127.0.0.1:5050")
+        telemetry = MasterTelemetry(runner, broker.options(), "127.0.0.1:5050")
         telemetry.start()
         await asyncio.sleep(1)
         busy = await cpu_share(options.seconds, change, 0.05)
@@ -267,10 +248,11 @@ async def control_path(options: argparse.Namespace) -> None:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         # To saturate the master takes two generators and all there is for them.
         with on_cpu(0) if rate else nullcontext():
-            port = free_port()
-            master, address = start_master(stack, directory, mqtt=f"mqtt://127.0.0.1:{port}")
+            broker = Mosquitto(directory)
+            master, address = start_master(stack, directory, mqtt=broker.url)
         with on_cpu(1) if rate else nullcontext():
-            stack.enter_context(mosquitto(port))
+            broker.start()
+            stack.callback(broker.kill)
             start_generators(stack, load, address)
             await asyncio.sleep(WARM_S)
             for number in range(options.pairs):
@@ -372,14 +354,8 @@ def main() -> None:
         "--tasks-per-second", type=float, default=300.0, help="of the control path; 0 saturates it"
     )
     options = parser.parse_args()
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    load = Path("/proc/loadavg").read_text().split()[0]
-    print(
-        f"commit {commit.stdout.strip()}, {platform.machine()}, Python {platform.python_version()}, load {load}\n"
-    )
-    print("| what | measured | target |\n| --- | --- | --- |")
+    print_header(make_header(seed=1))
+    print("\n| what | measured | target |\n| --- | --- | --- |")
     for name in options.parts or PARTS:
         asyncio.run(PARTS[name](options))
 

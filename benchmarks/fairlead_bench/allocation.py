@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heapq import heapify, heapreplace
 from typing import Final
 
-from fairlead_bench.rows import Row
+from fairlead_bench.rows import Row, check_scale
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings, Grant
 from fairlead_master.allocation.placement import NAMES
@@ -46,25 +46,13 @@ _SCALES: Final = {"full": ((100, 1_000, 10_000, 100_000), 1.0), "quick": ((100, 
 """Numbers of accounts, and the part of each cycle's size that is measured."""
 
 
-def run(seed: int, scale: str) -> dict[str, object]:
-    """Measure everything; ``scale`` is ``full`` or ``quick`` (smaller shapes, for a first look and for tests).
-
-    Returns ``{"seed", "scale", "rows"}``, the rows as ``Row.as_dict`` gives them.
+def measure(seed: int, scale: str) -> list[Row]:
+    """All rows; ``scale`` is ``full`` or ``quick`` (smaller shapes, for a first look and for tests).
 
     Raises:
         ValueError: the scale is neither.
     """
-    return {"seed": seed, "scale": scale, "rows": [row.as_dict() for row in measure(seed, scale)]}
-
-
-def measure(seed: int, scale: str) -> list[Row]:
-    """The rows of ``run``, in the same order.
-
-    Raises:
-        ValueError: the scale is neither ``full`` nor ``quick``.
-    """
-    if scale not in _SCALES:
-        raise ValueError(f"scale: expected one of {', '.join(_SCALES)}, got {scale!r}")
+    check_scale(scale)
     accounts, part = _SCALES[scale]
     rows = [_decision_row(seed, count) for count in accounts]
     rows.append(_bottleneck_decision_row(seed, min(1_000, accounts[-1])))
@@ -94,13 +82,7 @@ def _decision_row(seed: int, accounts: int) -> Row:
     capacity, units, weights = _accounts(seed, accounts)
     ours = min(cpu_seconds(_policy_decisions(capacity, units, weights)) for _ in range(5))
     floor = _decision_floor_us(seed, accounts)
-    return Row(
-        name=f"decision, {accounts} accounts",
-        value=ours * 1e6 / _DECISIONS,
-        unit="us",
-        target="< 6",
-        floor=floor,
-    )
+    return Row(f"decision, {accounts} accounts", ours * 1e6 / _DECISIONS, "us", "< 6", floor=floor)
 
 
 def _decision_floor_us(seed: int, accounts: int) -> float:
@@ -164,10 +146,10 @@ def _bottleneck_decision_row(seed: int, accounts: int) -> Row:
     capacity, units, weights = _accounts(seed, accounts)
     ours = min(cpu_seconds(_bottleneck_decisions(capacity, units, weights)) for _ in range(5))
     return Row(
-        name=f"decision by bbf, {accounts} accounts",
-        value=ours * 1e6 / _DECISIONS,
-        unit="us",
-        target="< 20",
+        f"decision by bbf, {accounts} accounts",
+        ours * 1e6 / _DECISIONS,
+        "us",
+        "< 20",
         floor=_decision_floor_us(seed, accounts),
     )
 
@@ -210,7 +192,7 @@ def _cycle_row(seed: int, agents: int, frameworks: int) -> Row:
         grants = allocator.counters.decisions - before
     name = f"cycle, {agents} agents x {frameworks} frameworks, {grants} units"
     floor_ms = _decision_floor_us(seed, frameworks) * grants / 1e3
-    return Row(name=name, value=best * 1e3, unit="ms", target=_cycle_target(grants), floor=floor_ms)
+    return Row(name, best * 1e3, "ms", _cycle_target(grants), floor=floor_ms)
 
 
 def _cycle_to_the_end(allocator: Allocator, now_ms: int = 0) -> list[Grant]:
@@ -267,7 +249,7 @@ def _churn_row(seed: int, agents: int, frameworks: int) -> Row:
         tasks += _launch(allocator, grants)
     name = f"cycle on a full cluster, {agents} agents x {frameworks} frameworks, {units} units"
     floor_ms = _decision_floor_us(seed, frameworks) * units / 1e3
-    return Row(name=name, value=best * units * 1e3, unit="ms", target=_cycle_target(units), floor=floor_ms)
+    return Row(name, best * units * 1e3, "ms", _cycle_target(units), floor=floor_ms)
 
 
 def _idle_row(seed: int, agents: int) -> Row:
@@ -280,7 +262,7 @@ def _idle_row(seed: int, agents: int) -> Row:
     allocator.cycle(1)
     after = (allocator.counters.agents_examined, allocator.counters.decisions, allocator.counters.cycles)
     work = sum(after) - sum(before)
-    return Row(name=f"idle cycle, {agents} agents, work counted", value=work, unit="steps", target="< 1")
+    return Row(f"idle cycle, {agents} agents, work counted", work, "steps", "< 1")
 
 
 def _packing_row(seed: int, placement: str, agents: int) -> Row:
@@ -291,9 +273,7 @@ def _packing_row(seed: int, placement: str, agents: int) -> Row:
     charged = [sum(column) for column in zip(*(row.charged for row in allocator.role_report()), strict=True)]
     used = max(held / total for held, total in zip(charged, capacity, strict=True) if total)
     target = ">= 0.93" if placement == "align" else ""
-    return Row(
-        name=f"scarcest resource used, {placement}, {agents} agents", value=used, unit="share", target=target
-    )
+    return Row(f"scarcest resource used, {placement}, {agents} agents", used, "share", target)
 
 
 def _mixed_cluster(

@@ -12,7 +12,7 @@ from operator import mul
 from typing import Final
 
 from fairlead_bench.allocation import cpu_seconds
-from fairlead_bench.rows import Row
+from fairlead_bench.rows import Row, check_scale
 from fairlead_master.allocation.multipliers import interior_point
 from fairlead_master.allocation.multipliers.certificate import Multipliers
 from fairlead_master.allocation.multipliers.dual import DemandClass
@@ -39,8 +39,7 @@ def measure(seed: int, scale: str) -> list[Row]:
     Raises:
         ValueError: the scale is neither.
     """
-    if scale not in {"full", "quick"}:
-        raise ValueError(f"scale: expected one of full, quick, got {scale!r}")
+    check_scale(scale)
     largest = _QUICK if scale == "quick" else inf
     rows: list[Row] = []
     for count, width, target in _IN_LISTS:
@@ -95,19 +94,14 @@ def _solved(name: str, target: str, solve: Callable[[], Multipliers], sums: Call
     floor = min(cpu_seconds(sums) for _ in range(5)) * found.iterations
     return [
         Row(
-            name=f"pf prices from nothing, {name} (floor: the sums alone)",
-            value=min(cpu_seconds(solve) for _ in range(5)) * 1e3,
-            unit="ms",
-            target=target,
+            f"pf prices from nothing, {name} (floor: the sums alone)",
+            min(cpu_seconds(solve) for _ in range(5)) * 1e3,
+            "ms",
+            target,
             floor=floor * 1e3,
         ),
-        Row(name="passes over the classes", value=found.iterations, unit="passes", target="< 25"),
-        Row(
-            name="shares off by, at most, certified",
-            value=found.certificate.relative_error,
-            unit="of 1",
-            target="< 1e-09",
-        ),
+        Row("passes over the classes", found.iterations, "passes", "< 25"),
+        Row("shares off by, at most, certified", found.certificate.relative_error, "of 1", "< 1e-09"),
     ]
 
 
@@ -119,10 +113,9 @@ def _users_row(seed: int, count: int) -> Row:
     ]
     problem = Problem(("cpus", "mem", "disk", "gpus"), (1.0, 1.0, 1.0, 1.0), tuple(users))
     return Row(
-        name=f"pf exactly, {count} users of 4 resources, from demands to shares, numpy",
-        value=min(cpu_seconds(lambda: registry.solve(problem, "pf")) for _ in range(3)) * 1e3,
-        unit="ms",
-        target="",
+        f"pf exactly, {count} users of 4 resources, from demands to shares, numpy",
+        min(cpu_seconds(lambda: registry.solve(problem, "pf")) for _ in range(3)) * 1e3,
+        "ms",
     )
 
 
@@ -131,8 +124,7 @@ def _machines_row(seed: int, users: int, kinds: int) -> Row:
     wishes = [Wish([rng.random() for _ in range(3)], 1.0 + rng.random()) for _ in range(users)]
     capacities: Sequence[Sequence[float]] = [[rng.uniform(1, 100) for _ in range(3)] for _ in range(kinds)]
     return Row(
-        name=f"pf exactly, {users} users on {kinds} kinds of machines of 3 resources, in decimals",
-        value=min(cpu_seconds(lambda: share_machines(wishes, capacities)) for _ in range(3)) * 1e3,
-        unit="ms",
-        target="",
+        f"pf exactly, {users} users on {kinds} kinds of machines of 3 resources, in decimals",
+        min(cpu_seconds(lambda: share_machines(wishes, capacities)) for _ in range(3)) * 1e3,
+        "ms",
     )

@@ -10,7 +10,7 @@ import json
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -226,20 +226,11 @@ def _split_floor(load: FloorLoad, parts: int) -> list[FloorLoad]:
     counts = zip(*(_shares(kind.streams, parts) for kind in kinds), strict=True)
     return [
         FloorLoad(
-            agents=_with_streams(load.agents, agents), frameworks=_with_streams(load.frameworks, frameworks)
+            agents=replace(load.agents, streams=agents),
+            frameworks=replace(load.frameworks, streams=frameworks),
         )
         for agents, frameworks in counts
     ]
-
-
-def _with_streams(kind: FloorKind, streams: int) -> FloorKind:
-    return FloorKind(
-        streams=streams,
-        sends=kind.sends,
-        sent_bytes=kind.sent_bytes,
-        answers=kind.answers,
-        answer_bytes=kind.answer_bytes,
-    )
 
 
 def memory_rows(result: ControlPathResult) -> list[Row]:
@@ -250,14 +241,9 @@ def memory_rows(result: ControlPathResult) -> list[Row]:
     early = next(size for tasks, size in result.pss_bytes if tasks >= filled)
     late = result.pss_bytes[-1][1]
     return [
-        Row(name="memory: tasks finished by one master", value=finished, unit="tasks", target=""),
-        Row(name="memory: master at the end, PSS", value=late / 2**20, unit="MiB", target=""),
-        Row(
-            name=f"memory: growth since task {filled:,}, PSS",
-            value=(late - early) / 2**20,
-            unit="MiB",
-            target="< 10",
-        ),
+        Row("memory: tasks finished by one master", finished, "tasks"),
+        Row("memory: master at the end, PSS", late / 2**20, "MiB"),
+        Row(f"memory: growth since task {filled:,}, PSS", (late - early) / 2**20, "MiB", "< 10"),
     ]
 
 
@@ -267,44 +253,18 @@ def rows(options: ControlPathOptions, result: ControlPathResult, floor: Floor) -
     tasks = max(1, result.tasks)
     batches = result.agents.received + result.frameworks.received
     return [
+        Row(f"{name}: tasks", result.tasks / result.wall_s, "tasks/s", ">= 5000", floor=floor.tasks_per_s),
         Row(
-            name=f"{name}: tasks",
-            value=result.tasks / result.wall_s,
-            unit="tasks/s",
-            target=">= 5000",
-            floor=floor.tasks_per_s,
-        ),
-        Row(
-            name=f"{name}: master CPU",
-            value=result.master_cpu_s / tasks * 1e6,
-            unit="us/task",
-            target="< 100",
+            f"{name}: master CPU",
+            result.master_cpu_s / tasks * 1e6,
+            "us/task",
+            "< 100",
             floor=floor.server_cpu_us_per_task,
         ),
-        Row(
-            name=f"{name}: generators' CPU",
-            value=result.generators_cpu_s / tasks * 1e6,
-            unit="us/task",
-            target="",
-        ),
-        Row(
-            name=f"{name}: offer to finished, p50",
-            value=percentile(result.latencies_ms, 0.5),
-            unit="ms",
-            target="",
-        ),
-        Row(
-            name=f"{name}: offer to finished, p99",
-            value=percentile(result.latencies_ms, 0.99),
-            unit="ms",
-            target="",
-        ),
-        Row(name=f"{name}: tasks per offer", value=tasks / max(1, result.offers), unit="tasks", target=""),
-        Row(
-            name=f"{name}: batches the master wrote",
-            value=batches / tasks,
-            unit="per task",
-            target="",
-        ),
-        Row(name=f"{name}: tasks lost", value=result.lost, unit="tasks", target="< 1"),
+        Row(f"{name}: generators' CPU", result.generators_cpu_s / tasks * 1e6, "us/task"),
+        Row(f"{name}: offer to finished, p50", percentile(result.latencies_ms, 0.5), "ms"),
+        Row(f"{name}: offer to finished, p99", percentile(result.latencies_ms, 0.99), "ms"),
+        Row(f"{name}: tasks per offer", tasks / max(1, result.offers), "tasks"),
+        Row(f"{name}: batches the master wrote", batches / tasks, "per task"),
+        Row(f"{name}: tasks lost", result.lost, "tasks", "< 1"),
     ]

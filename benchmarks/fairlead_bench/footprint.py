@@ -50,7 +50,7 @@ def measure(options: FootprintOptions) -> list[Row]:
 def _help_rows(options: FootprintOptions) -> list[Row]:
     bare_s = _median([_command_cpu_s([sys.executable, "-c", ""]) for _ in range(options.repeats)])
     help_s = _median([_command_cpu_s([*FAIRLEAD, "--help"]) for _ in range(options.repeats)])
-    return [Row(name="footprint: fairlead --help, CPU", value=help_s, unit="s", target="< 0.3", floor=bare_s)]
+    return [Row("footprint: fairlead --help, CPU", help_s, "s", "< 0.3", floor=bare_s)]
 
 
 def _median(values: Sequence[float]) -> float:
@@ -69,9 +69,7 @@ def _command_cpu_s(command: Sequence[str]) -> float:
 
 def _start_row(options: FootprintOptions) -> Row:
     seconds = _median([_first_task_s() for _ in range(options.repeats)])
-    return Row(
-        name="footprint: fairlead up to the first finished task", value=seconds, unit="s", target="< 3"
-    )
+    return Row("footprint: fairlead up to the first finished task", seconds, "s", "< 3")
 
 
 def _first_task_s() -> float:
@@ -129,19 +127,9 @@ def _idle_rows(options: FootprintOptions) -> list[Row]:
         used_s = [cpu_seconds(pid) - before for pid, before in zip(everyone, before_s, strict=True)]
         sizes = [pss_bytes(pid) / _MIB for pid in everyone]
     return [
-        Row(name="footprint: idle master, PSS", value=sizes[0], unit="MiB", target="< 80"),
-        Row(name="footprint: idle agent, PSS", value=sizes[1], unit="MiB", target="< 60"),
-        Row(name="footprint: idle executor, PSS", value=sizes[2], unit="MiB", target=""),
-        Row(
-            name="footprint: idle master, CPU",
-            value=used_s[0] / options.idle_s * 1000,
-            unit="ms/s",
-            target="",
-        ),
-        Row(
-            name="footprint: idle agent and executor, CPU",
-            value=sum(used_s[1:]) / options.idle_s * 1000,
-            unit="ms/s",
-            target="",
-        ),
+        Row("footprint: idle master, PSS", sizes[0], "MiB", "< 80"),
+        Row("footprint: idle agent, PSS", sizes[1], "MiB", "< 60"),
+        Row("footprint: idle executor, PSS", sizes[2], "MiB"),
+        Row("footprint: idle master, CPU", used_s[0] / options.idle_s * 1000, "ms/s"),
+        Row("footprint: idle agent and executor, CPU", sum(used_s[1:]) / options.idle_s * 1000, "ms/s"),
     ]

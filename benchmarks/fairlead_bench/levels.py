@@ -15,7 +15,7 @@ from random import Random
 from resource import RUSAGE_SELF, getrusage
 from typing import Final
 
-from fairlead_bench.rows import Row
+from fairlead_bench.rows import Row, check_scale
 from fairlead_lab.workloads.loading import load_jobs
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_sim.engine import Engine
@@ -67,8 +67,7 @@ def measure(seed: int, scale: str, trace: Path | None = None) -> list[Row]:
         ValueError: the scale is neither.
         TraceError: the trace cannot be read.
     """
-    if scale not in _JOBS:
-        raise ValueError(f"scale: expected one of {', '.join(_JOBS)}, got {scale!r}")
+    check_scale(scale)
     count, attempts = _JOBS[scale], _ATTEMPTS[scale]
     bundles, singles = shared_demands(seed, count), own_demands(seed, 10 * count)
     rows = [_row(f"pool, {policy}", _pool, policy, bundles, POOL_TARGET, attempts) for policy in POLICIES]
@@ -176,13 +175,7 @@ def _row(name: str, make: _Make, policy: str, jobs: Sequence[Job], target: str, 
     runs = [_run(make(policy, _nodes()), jobs) for _ in range(attempts)]
     run = min(runs, key=lambda run: run.seconds)
     floor = max(_floor(run.events) for _ in range(attempts))
-    return Row(
-        name=f"{name}: tasks started or ended",
-        value=run.rate,
-        unit="events/s",
-        target=target,
-        floor=floor,
-    )
+    return Row(f"{name}: tasks started or ended", run.rate, "events/s", target, floor=floor)
 
 
 def _trace_rows(path: Path) -> list[Row]:
@@ -192,12 +185,12 @@ def _trace_rows(path: Path) -> list[Row]:
     most_mib = getrusage(RUSAGE_SELF).ru_maxrss / 1024
     return [
         Row(
-            name=f"{name}: tasks started or ended",
-            value=run.rate,
-            unit="events/s",
-            target=POOL_TARGET,
+            f"{name}: tasks started or ended",
+            run.rate,
+            "events/s",
+            POOL_TARGET,
             floor=_floor(min(run.events, 1_000_000)),
         ),
-        Row(name=f"{name}: all of it", value=run.seconds, unit="s", target="< 900"),
-        Row(name=f"{name}: most memory of the process", value=most_mib, unit="MiB", target="< 2048"),
+        Row(f"{name}: all of it", run.seconds, "s", "< 900"),
+        Row(f"{name}: most memory of the process", most_mib, "MiB", "< 2048"),
     ]

@@ -15,6 +15,7 @@ from typing import Final
 
 from rich.console import Console
 
+from fairlead_bench.rows import markdown
 from fairlead_local.cluster import LocalCluster
 from fairlead_master.solvers import registry
 from fairlead_master.solvers.problem import Nodes, Problem, User
@@ -141,22 +142,23 @@ def measure(
     ]
 
 
+_HEADS: Final = (
+    "policy", "framework", "task", "weight", "live", "exact, divisible", "exact, whole", "live - divisible",
+)  # fmt: skip
+
+
 def print_rows(rows: Sequence[LiveRow], console: Console | None = None) -> None:
     """Print them as a Markdown table, one line a policy and competitor."""
     console = console or Console()
-    lines = [
-        "| policy | framework | task | weight | live | exact, divisible | exact, whole | live - divisible |",
-        "| --- | --- | --- | --: | --: | --: | --: | --: |",
-    ]
+    lines = []
     for row in rows:
         competitor = next(c for c in COMPETITORS if c.name == row.name)
         task = f"{competitor.cpus:g} CPU, {competitor.mem_gib:g} GiB"
         most = "" if competitor.max_tasks is None else f", at most {competitor.max_tasks}"
-        lines.append(
-            f"| {row.policy} | {row.name} | {task}{most} | {competitor.weight:g} | {row.live:.2f} | {row.fluid:.2f}"
-            f" | {'' if row.discrete is None else row.discrete} | {row.difference:+.2f} |"
-        )
-    console.file.write("\n" + "\n".join(lines) + "\n")
+        whole = "" if row.discrete is None else f"{row.discrete}"
+        shares = [f"{row.live:.2f}", f"{row.fluid:.2f}", whole, f"{row.difference:+.2f}"]
+        lines.append([row.policy, row.name, task + most, f"{competitor.weight:g}", *shares])
+    console.file.write("\n" + markdown(_HEADS, ["---"] * 3 + ["--:"] * 5, lines))
 
 
 async def _play(

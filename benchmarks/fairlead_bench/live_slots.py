@@ -25,6 +25,7 @@ import psutil
 from rich.console import Console
 
 from fairlead_bench.host_groups import HostGroups
+from fairlead_bench.rows import markdown
 from fairlead_lab.metrics.statistics import estimate
 from fairlead_lab.papers.drf import closed_loop
 from fairlead_local.cluster import LocalCluster
@@ -293,7 +294,7 @@ def print_rows(
     if simulated:
         heads += ["killed", "machine idle", *[f"jobs simulated, S = {slowdown:g}" for slowdown in slowdowns]]
         heads += [f"response simulated, S = {slowdown:g}, s" for slowdown in slowdowns]
-    lines = [f"| {' | '.join(heads)} |", f"| --- | --- |{' --: |' * (len(heads) - 2)}"]
+    lines = []
     for policy, kind in dict.fromkeys((row.policy, row.job_class) for row in rows):
         own = [row for row in rows if (row.policy, row.job_class) == (policy, kind)]
         cells = [
@@ -307,8 +308,9 @@ def print_rows(
             cells += [_mean([row.killed for row in own], 1), f"{min(row.idle for row in own):.0%}"]
             cells += [_mean([each.jobs for each in run], 1) for run in runs]
             cells += [_mean([each.mean_response_s for each in run], 2) for run in runs]
-        lines.append(f"| {' | '.join(cells)} |")
-    console.file.write("\n" + "\n".join(lines) + "\n")
+        lines.append(cells)
+    alignments = ["---", "---", *["--:"] * (len(heads) - 2)]
+    console.file.write("\n" + markdown(heads, alignments, lines))
 
 
 def _mean(values: Sequence[float | None], digits: int) -> str:

@@ -11,7 +11,7 @@ from operator import mul
 from typing import Final
 
 from fairlead_bench.allocation import cpu_seconds
-from fairlead_bench.rows import Row
+from fairlead_bench.rows import Row, check_scale
 from fairlead_master.allocation.api import Policy
 from fairlead_master.allocation.policies.alpha import QUIET_MS, AlphaFairness
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
@@ -38,8 +38,7 @@ def measure(seed: int, scale: str) -> list[Row]:
     Raises:
         ValueError: the scale is neither.
     """
-    if scale not in _SCALES:
-        raise ValueError(f"scale: expected one of {', '.join(_SCALES)}, got {scale!r}")
+    check_scale(scale)
     rows: list[Row] = []
     for accounts in _SCALES[scale]:
         population = _a_population(seed, accounts)
@@ -98,10 +97,10 @@ def _decision_row(population: _Population, policy: AlphaFairness) -> Row:
     without_prices = DominantResourceFairness()
     population.tell(without_prices)
     return Row(
-        name=f"pf decision, {len(population.units)} accounts (floor: drf)",
-        value=_decision_us(policy, population.units),
-        unit="us",
-        target="< 10",
+        f"pf decision, {len(population.units)} accounts (floor: drf)",
+        _decision_us(policy, population.units),
+        "us",
+        "< 10",
         floor=_decision_us(without_prices, population.units),
     )
 
@@ -127,21 +126,10 @@ def _event_rows(population: _Population, policy: AlphaFairness, seed: int) -> li
     shape = f"{count} accounts, {_CLASSES} classes x {len(population.capacity)} resources"
     floor = _bare_pass_us(population)
     return [
-        Row(
-            name=f"pf arrival or departure, {shape} (floor: a cost each)",
-            value=value,
-            unit="us",
-            target="< 150",
-            floor=floor,
-        ),
-        Row(name=f"the same, {_EVENTS} of them between decisions", value=together, unit="us", target="< 150"),
-        Row(name="pf prices off by, at most, under such churn", value=worst, unit="of 1", target="< 0.001"),
-        Row(
-            name="pf prices off by, a quiet second later",
-            value=policy.prices().error,
-            unit="of 1",
-            target="< 1e-09",
-        ),
+        Row(f"pf arrival or departure, {shape} (floor: a cost each)", value, "us", "< 150", floor=floor),
+        Row(f"the same, {_EVENTS} of them between decisions", together, "us", "< 150"),
+        Row("pf prices off by, at most, under such churn", worst, "of 1", "< 0.001"),
+        Row("pf prices off by, a quiet second later", policy.prices().error, "of 1", "< 1e-09"),
     ]
 
 

@@ -5,7 +5,7 @@ import platform
 import shutil
 import subprocess  # asks git for the commit
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from os import cpu_count, getloadavg
 from pathlib import Path
@@ -18,14 +18,18 @@ from rich.table import Table
 _GIT_TIMEOUT_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+SCALES: Final = ("full", "quick")
+"""How much is measured: the second is for a first look and for tests."""
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One figure."""
+    """One figure; in the order of the printed table."""
 
     name: str
     value: float
     unit: str
-    target: str
+    target: str = ""
     """The bound it should keep, such as ``>= 5000`` or ``>= 0.4 of floor``; empty if there is none."""
     floor: float | None = None
     """The least, or the most, this machine could do in the same run; None where nothing comparable was measured."""
@@ -48,6 +52,16 @@ class Row:
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         return {**asdict(self), "ratio": self.ratio, "is_met": self.is_met}
+
+
+def check_scale(scale: str) -> None:
+    """Refuse what is no scale.
+
+    Raises:
+        ValueError: it is none of ``SCALES``.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"scale: expected one of {', '.join(SCALES)}, got {scale!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +154,12 @@ def print_table(header: Header, rows: Sequence[Row], console: Console | None = N
 
 def to_markdown(rows: Sequence[Row]) -> str:
     """The rows as a Markdown table."""
-    lines = [_COLUMNS, ("---", "--:", "---", "---", "---", "--:", "--:"), *map(_cells, rows)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return markdown(_COLUMNS, ("---", "--:", "---", "---", "---", "--:", "--:"), map(_cells, rows))
+
+
+def markdown(titles: Iterable[str], alignments: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table; an alignment is ``---`` or, to the right, ``--:``."""
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (titles, alignments, *rows))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

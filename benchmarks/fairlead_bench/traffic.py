@@ -1,7 +1,9 @@
 """What a load generator is asked to do and what it has counted: plain values that travel as JSON lines."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from operator import add, sub
 from typing import Final, Self
 
 LATENCIES_KEPT: Final = 20_000
@@ -50,21 +52,14 @@ class Traffic:
 
     def minus(self, before: "Traffic") -> "Traffic":
         """What happened since ``before``."""
-        return Traffic(
-            sent=self.sent - before.sent,
-            sent_bytes=self.sent_bytes - before.sent_bytes,
-            received=self.received - before.received,
-            received_bytes=self.received_bytes - before.received_bytes,
-        )
+        return self._with(before, sub)
 
     def plus(self, other: "Traffic") -> "Traffic":
         """Both together."""
-        return Traffic(
-            sent=self.sent + other.sent,
-            sent_bytes=self.sent_bytes + other.sent_bytes,
-            received=self.received + other.received,
-            received_bytes=self.received_bytes + other.received_bytes,
-        )
+        return self._with(other, add)
+
+    def _with(self, other: "Traffic", combine: Callable[[int, int], int]) -> "Traffic":
+        return Traffic(**{name: combine(value, getattr(other, name)) for name, value in asdict(self).items()})
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_bench import allocation
-from fairlead_bench.allocation import measure, run
+from fairlead_bench.allocation import measure
 
 
 def test_the_quick_benchmark_measures_everything_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,4 +27,4 @@ def test_the_quick_benchmark_measures_everything_it_promises(monkeypatch: pytest
 
 def test_an_unknown_scale_is_refused() -> None:
     with pytest.raises(ValueError, match="full, quick"):
-        run(1, "huge")
+        measure(1, "huge")
