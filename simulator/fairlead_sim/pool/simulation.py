@@ -11,7 +11,7 @@ for a time that is drawn, from twice as long a span at each attempt, so that two
 do not wait for ever.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -23,6 +23,7 @@ from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sim.engine import Alarm, Engine, Occurrence, collecting_rarely
 from fairlead_sim.node import Node
 from fairlead_sim.observer import Batch, Watcher
+from fairlead_sim.pool.arrivals import Arrivals
 from fairlead_sim.pool.feasibility import Feasibility, attributes_of
 from fairlead_sim.pool.framework import ActiveJob, PoolFramework
 from fairlead_sim.pool.hosts import CrowdedHost, Slowdown
@@ -46,6 +47,11 @@ class PoolOptions:
     real_total: Callable[[Node], Vector] | None = None
     """What a node really has, where the allocator is told of more than that, as it is of what it shall not look at; None: it is
     told the truth."""
+
+    def owner_of(self, job: Job) -> tuple[str, str]:
+        """The role of a job, and the name of its framework."""
+        role = self.role_of(job)
+        return role, role if self.framework_of is None else self.framework_of(job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +123,8 @@ class Pool:
         self._deadline = Alarm(engine, self._cycle)
         self._feasibility = Feasibility(self.allocator)
         self._watches_time = self.allocator.watches_time
+        self.feed = Arrivals(engine, watcher, self._feasibility, self._submit).feed
+        """Lets jobs arrive."""
         self._crowded: dict[str, CrowdedHost] = {}
         for node in nodes:
             self._add_node(node, is_drained=node.name in drained)
@@ -147,14 +155,6 @@ class Pool:
             )
             self._start(batch, tasks.left_ms, framework, active)
 
-    def feed(self, jobs: Iterable[Job], *, origin_ms: int = 0) -> None:
-        """Let these jobs arrive, each ``submit_ms - origin_ms`` after now; they are in order of arrival, and taken one by one."""
-        coming = iter(jobs)
-        first = next(coming, None)
-        if first is not None:
-            start_ms = self.engine.now_ms - origin_ms
-            self.engine.at(start_ms + first.submit_ms, partial(self._arrive_due, coming, start_ms, first))
-
     def run(self) -> None:
         """Let everything happen, until nothing more does."""
         advance = self.engine.advance
@@ -178,32 +178,13 @@ class Pool:
         total = node.total if real_total is None else real_total(node)
         self._crowded[node.name] = CrowdedHost(self.engine, total, self._options.slowdown)
 
-    def _arrive_due(self, jobs: Iterator[Job], start_ms: int, job: Job | None) -> None:
-        """Let this job and all of its millisecond arrive, and plan for the next.
-
-        Not one by one as occurrences: a cycle would come in between and give all there is to the first of them.
-        """
-        while job is not None and start_ms + job.submit_ms <= self.engine.now_ms:
-            self._arrive(job)
-            job = next(jobs, None)
-        if job is not None:
-            self.engine.at(start_ms + job.submit_ms, partial(self._arrive_due, jobs, start_ms, job))
-
-    def _arrive(self, job: Job) -> None:
-        now_ms = self.engine.now_ms
-        for bundle in job.bundles:
-            why = self._feasibility.why_never(bundle)
-            if why:
-                self._watcher.refused(job, bundle, why, now_ms)
-                return
-        self._watcher.arrived(job, now_ms)
+    def _submit(self, job: Job) -> None:
         framework = self._framework_of(job)
         framework.jobs += 1
         self._open_stage(framework, ActiveJob(job, job.stages()))
 
     def _framework_of(self, job: Job) -> PoolFramework:
-        role = self._options.role_of(job)
-        name = role if self._options.framework_of is None else self._options.framework_of(job)
+        role, name = self._options.owner_of(job)
         framework = self._by_name.get(name)
         if framework is None:
             framework = PoolFramework(FrameworkId(f"{next(self._numbers)}"), name, Role(role))

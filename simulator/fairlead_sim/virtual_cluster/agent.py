@@ -22,8 +22,9 @@ from fairlead_proto.pace import Pace
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sim.engine import Reminder
 from fairlead_sim.virtual_cluster.disk import Disk
+from fairlead_sim.virtual_cluster.launches import Processes
 from fairlead_sim.virtual_cluster.network import Connection, End, Message, Network
-from fairlead_sim.virtual_cluster.processes import HostOptions, Processes
+from fairlead_sim.virtual_cluster.processes import HostOptions
 
 _COMPACT_AT = 200
 """Records after which the journal is rewritten; small, so that a run of seconds passes through it."""

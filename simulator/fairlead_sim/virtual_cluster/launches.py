@@ -16,7 +16,7 @@ from fairlead_sim.engine import Engine
 from fairlead_sim.observer import Batch, Watcher
 from fairlead_sim.pool.framework import ActiveJob
 from fairlead_sim.pool.hosts import CrowdedHost
-from fairlead_sim.virtual_cluster.processes import Ended, Report
+from fairlead_sim.virtual_cluster.processes import Ended, ProcessTable, Report
 
 
 @dataclass(slots=True, eq=False)
@@ -147,3 +147,7 @@ class LaunchedProcesses:
 
 def _to_nobody(happened: list[events.Event]) -> None:
     raise AssertionError(f"nobody is connected to hear of {happened}")
+
+
+Processes = ProcessTable | LaunchedProcesses
+"""What an agent finds on its host, and what outlives it."""

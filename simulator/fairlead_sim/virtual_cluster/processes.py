@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from fairlead_agent.core import events
 from fairlead_agent.core.actions import StartProcess
@@ -15,37 +14,6 @@ Report = Callable[[list[events.Event]], None]
 """Takes what has happened to processes, in order."""
 
 Ended = events.ProcessExited | events.ProcessStartFailed
-
-
-class Processes(Protocol):
-    """What an agent does with the processes of its host, which outlive it."""
-
-    def report_to(self, report: Report | None) -> None:
-        """Who is connected from now on; None: nobody."""
-
-    def order(self, order: StartProcess) -> None:
-        """Make a process of a task, when ``start_ordered`` is called at the latest."""
-
-    def start_ordered(self) -> int | None:
-        """Start what was ordered in a turn; gives how long it takes until all of it is reported, None if nobody knows."""
-
-    def signal(self, key: TaskKey, *, force: bool) -> None:
-        """End a process, if it is there and lets itself be ended."""
-
-    def forget(self, key: TaskKey) -> None:
-        """The end need not be kept any longer."""
-
-    def die(self) -> None:
-        """Every process ends and nobody sees how."""
-
-    def reboot(self) -> None:
-        """The host goes down, and with it the ends nobody has been told to forget."""
-
-    def known(self) -> tuple[Sequence[TaskKey], Sequence[Ended]]:
-        """What runs, and the ends nobody has been told to forget."""
-
-    def usage(self) -> tuple[tuple[TaskKey, TaskUsage], ...]:
-        """What each process uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

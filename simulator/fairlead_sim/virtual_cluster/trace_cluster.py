@@ -8,8 +8,7 @@ Agents register before the simulation begins, frameworks at the moment their fir
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Final
 
 from fairlead_agent.core.state import AgentSettings
@@ -20,15 +19,16 @@ from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.engine import Engine, collecting_rarely
 from fairlead_sim.node import Node
 from fairlead_sim.observer import Watcher
+from fairlead_sim.pool.arrivals import Arrivals
 from fairlead_sim.pool.feasibility import Feasibility
 from fairlead_sim.pool.hosts import CrowdedHost
 from fairlead_sim.pool.simulation import PoolOptions
 from fairlead_sim.virtual_cluster.agent import SimulatedAgent
 from fairlead_sim.virtual_cluster.delays import Delays
-from fairlead_sim.virtual_cluster.launches import LaunchedProcesses, Programs, Tally
+from fairlead_sim.virtual_cluster.launches import LaunchedProcesses, Processes, Programs, Tally
 from fairlead_sim.virtual_cluster.master import SimulatedMaster
 from fairlead_sim.virtual_cluster.network import NetworkOptions
-from fairlead_sim.virtual_cluster.processes import HostOptions, Processes
+from fairlead_sim.virtual_cluster.processes import HostOptions
 from fairlead_sim.virtual_cluster.trace_framework import TraceFramework
 from fairlead_sim.workload import Job
 
@@ -85,7 +85,7 @@ class TraceCluster:
         allocator = self.core.allocator
         slowdown = self._options.slowdown if allocator.allows_overcommit else None
         self._frameworks: dict[str, TraceFramework] = {}
-        self._feasibility = Feasibility(allocator)
+        feasibility = Feasibility(allocator)
         for node in nodes:
             if node.name in self.hosts:
                 raise AllocationError(f"nodes: expected each name once, got {node.name!r} twice")
@@ -94,12 +94,13 @@ class TraceCluster:
                 engine, self._programs, watcher, self._tally, delays.start_ms, crowded
             )
             self.hosts[node.name] = _agent(node, self.master, processes, delays)
-            self._feasibility.add(node)
+            feasibility.add(node)
         for host in self.hosts.values():
             host.start()
         engine.run_until(engine.now_ms)
-        self._sources = 0
-        """Of jobs, not exhausted."""
+        self._arrivals = Arrivals(engine, watcher, feasibility, self._submit)
+        self.feed = self._arrivals.feed
+        """Lets jobs arrive."""
         self.unfinished = 0
         """Jobs that have arrived and not finished."""
 
@@ -114,15 +115,6 @@ class TraceCluster:
         """Tasks started plus tasks ended."""
         return self._tally.started + self._tally.ended
 
-    def feed(self, jobs: Iterable[Job], *, origin_ms: int = 0) -> None:
-        """Let these jobs arrive, each ``submit_ms - origin_ms`` after now; they are in order of arrival, and taken one by one."""
-        coming = iter(jobs)
-        first = next(coming, None)
-        if first is not None:
-            self._sources += 1
-            start_ms = self.engine.now_ms - origin_ms
-            self.engine.at(start_ms + first.submit_ms, partial(self._arrive_due, coming, start_ms, first))
-
     def run(self) -> None:
         """Let everything happen until all jobs are done, or none is to come and nothing has run for a day."""
         with collecting_rarely():
@@ -132,37 +124,19 @@ class TraceCluster:
         engine, tally = self.engine, self._tally
         idle_since_ms = engine.now_ms
         advance = engine.advance
-        while (self._sources or self.unfinished) and advance():
-            if self._sources or tally.started > tally.ended:
+        arrivals = self._arrivals
+        while (arrivals.sources or self.unfinished) and advance():
+            if arrivals.sources or tally.started > tally.ended:
                 idle_since_ms = engine.now_ms
             elif engine.now_ms - idle_since_ms > IDLE_MS:
                 return
 
-    def _arrive_due(self, jobs: Iterator[Job], start_ms: int, job: Job | None) -> None:
-        """Let this job and all of its millisecond arrive, and plan for the next."""
-        while job is not None and start_ms + job.submit_ms <= self.engine.now_ms:
-            self._arrive(job)
-            job = next(jobs, None)
-        if job is None:
-            self._sources -= 1
-        else:
-            self.engine.at(start_ms + job.submit_ms, partial(self._arrive_due, jobs, start_ms, job))
-
-    def _arrive(self, job: Job) -> None:
-        now_ms = self.engine.now_ms
-        for bundle in job.bundles:
-            # Asked before its framework asks the master, which would answer the same, as a job is refused whole.
-            why = self._feasibility.why_never(bundle)
-            if why:
-                self._watcher.refused(job, bundle, why, now_ms)
-                return
-        self._watcher.arrived(job, now_ms)
+    def _submit(self, job: Job) -> None:
         self.unfinished += 1
         self._framework_of(job).submit(job)
 
     def _framework_of(self, job: Job) -> TraceFramework:
-        role = self._options.role_of(job)
-        name = role if self._options.framework_of is None else self._options.framework_of(job)
+        role, name = self._options.owner_of(job)
         framework = self._frameworks.get(name)
         if framework is None:
             framework = self._frameworks[name] = TraceFramework(
