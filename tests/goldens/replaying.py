@@ -5,13 +5,12 @@ from dataclasses import replace
 from fairlead_lab.metrics.records import ClusterSample, RoleSample, RunRecord
 from fairlead_lab.replay.replay_driver import ReplayDriver
 from fairlead_lab.replay.sleep_tasks import SleepRunner
+from fairlead_lab.workloads.loading import load_jobs
 from fairlead_lab.workloads.plan import plan_replay
 from fairlead_lab.workloads.sample import SAMPLE
 from fairlead_lab.workloads.scaling import ScalingRule
-from fairlead_lab.workloads.traces import Trace
 from fairlead_master.allocation.api import AllocationSettings
 from fairlead_sim.testing import AT_ONCE, Outcome, VirtualMaster
-from fairlead_sim.workload import group_jobs
 
 GIB = 2**30
 NODE = (4000, 8 * GIB, 0, 0)
@@ -20,7 +19,7 @@ AGENTS = ("a0", "a1")
 
 async def a_run(policy: str) -> RunRecord:
     """The record of a run under a policy."""
-    jobs = group_jobs(Trace(SAMPLE))
+    jobs = load_jobs(SAMPLE)
     rule = ScalingRule(reference=(16_000, 64 * GIB, 0, 0), agents=(NODE,) * 2, speedup=60)
     plan = plan_replay(jobs, rule)
     master = VirtualMaster(settings=replace(AT_ONCE, allocation=AllocationSettings(policy=policy)))

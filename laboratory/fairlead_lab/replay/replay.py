@@ -22,15 +22,16 @@ from fairlead_lab.metrics.report_table import print_reports
 from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.replay.cluster_watch import AgentView, ClusterWatch
 from fairlead_lab.replay.replay_run import run_policy
+from fairlead_lab.workloads.loading import load
 from fairlead_lab.workloads.nodes import read_nodes
 from fairlead_lab.workloads.plan import ReplayPlan, plan_replay, slots_for_largest, slots_on_average
 from fairlead_lab.workloads.scaling import DURATION_FLOOR_MS, ScalingRule, largest_amounts, reference_node
-from fairlead_lab.workloads.traces import Trace, TraceOptions
+from fairlead_lab.workloads.traces import TraceOptions
 from fairlead_local.cluster import LocalCluster
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_sdk.clock import LoopClock
 from fairlead_sdk.errors import MasterUnreachable, Refused
-from fairlead_sim.workload import Job, Selection, group_jobs
+from fairlead_sim.workload import Job, Selection
 
 SLOTS_ON_AVERAGE: Final = "slots:average"
 """Stands for ``slots:K`` with K from ``slots_on_average`` of the plan."""
@@ -115,8 +116,8 @@ async def replay(settings: ReplaySettings, console: Console) -> ReplayOutcome:
 
     The policy a live cluster had before is set again at the end.
     """
-    trace = Trace(settings.trace, settings.options, settings.selection)
-    jobs = group_jobs(trace)
+    loaded = load(settings.trace, format="normalised", selection=settings.selection, options=settings.options)
+    jobs = loaded.jobs
     nodes = [node.total for node in read_nodes(settings.nodes)] if settings.nodes else []
     reference = reference_node((bundle for job in jobs for bundle in job.bundles), nodes)
     async with _cluster(settings) as address, ClusterWatch(address) as watch:
@@ -136,7 +137,7 @@ async def replay(settings: ReplaySettings, console: Console) -> ReplayOutcome:
         plan=plan,
         agents=[agent.total for agent in agents],
         reference=reference,
-        rows_without_duration=trace.rows_without_duration,
+        rows_without_duration=loaded.rows_without_duration,
         reports=[build_report(run) for run in runs],
     )
 

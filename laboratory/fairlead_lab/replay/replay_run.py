@@ -20,8 +20,6 @@ SAMPLE_INTERVAL_S: Final = 0.5
 
 PROGRESS_INTERVAL_S: Final = 0.2
 
-ClockAhead = dict[str, int]
-
 
 async def run_policy(
     watch: ClusterWatch,

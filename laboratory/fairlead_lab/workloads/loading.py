@@ -5,18 +5,18 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from fairlead_lab.workloads.csv_rows import TraceError, bad_place
 from fairlead_lab.workloads.formats.detection import detect_format
 from fairlead_lab.workloads.formats.google import read_google
+from fairlead_lab.workloads.formats.normalised import read_normalised
 from fairlead_lab.workloads.formats.openb import read_openb
 from fairlead_lab.workloads.formats.reading import Reading
 from fairlead_lab.workloads.formats.swf import read_swf
 from fairlead_lab.workloads.formats.swim import read_remodelled, read_swim
-from fairlead_lab.workloads.traces import Trace, TraceOptions
+from fairlead_lab.workloads.traces import TraceOptions
 from fairlead_sim.workload import (
     Bundle,
     Job,
@@ -102,34 +102,12 @@ def load(
     """As ``load_jobs``, with what happened to the rows."""
     if format not in {AUTO, *FORMATS}:
         raise WorkloadError(f"trace format: expected auto, {', '.join(FORMATS)}, got {format!r}")
-    name = detect_format(Path(path)) if format == AUTO else format
-    return FORMATS[name](Path(path), options or TraceOptions(), selection or Selection())
-
-
-def _load_normalised(path: Path, options: TraceOptions, selection: Selection) -> Loaded:
-    if options.swim is not None:
-        return _load_foreign("normalised", read_remodelled, path, options, selection)
-    trace = Trace(path, options, selection)
-    jobs = group_jobs(trace)
-    return Loaded(format="normalised", jobs=jobs, rows_without_duration=trace.rows_without_duration)
-
-
-def _load_foreign(
-    name: str,
-    read: Callable[[Path, Reading], Iterator[Bundle]],
-    path: Path,
-    options: TraceOptions,
-    selection: Selection,
-) -> Loaded:
-    reading = Reading(options)
-    chooser = JobChooser(selection)
-    rows: list[Bundle] = []
-    are_there_any = False
-    for bundle in read(path, reading):
-        are_there_any = True
-        if chooser.takes(bundle.job_id, bundle.submit_ms):
-            rows.append(bundle)
-    if not are_there_any:
+    path, options = Path(path), options or TraceOptions()
+    name = detect_format(path) if format == AUTO else format
+    read = read_remodelled if name == "normalised" and options.swim is not None else FORMATS[name]
+    reading = Reading(options, chooser=JobChooser(selection or Selection()))
+    rows = [row for row in read(path, reading) if reading.takes(row.job_id, row.submit_ms)]
+    if not rows and not reading.has_passed_over:
         raise _empty(path, reading)
     return Loaded(
         format=name,
@@ -148,11 +126,11 @@ def _empty(path: Path, reading: Reading) -> TraceError:
     return bad_place(path, 0, "", "at least one job", got)
 
 
-FORMATS: Final[dict[str, Callable[[Path, TraceOptions, Selection], Loaded]]] = {
-    "normalised": _load_normalised,
-    "swf": partial(_load_foreign, "swf", read_swf),
-    "swim": partial(_load_foreign, "swim", read_swim),
-    "openb": partial(_load_foreign, "openb", read_openb),
-    "google": partial(_load_foreign, "google", read_google),
+FORMATS: Final[dict[str, Callable[[Path, Reading], Iterator[Bundle]]]] = {
+    "normalised": read_normalised,
+    "swf": read_swf,
+    "swim": read_swim,
+    "openb": read_openb,
+    "google": read_google,
 }
-"""Each format by name."""
+"""The reader of each format."""

@@ -88,11 +88,6 @@ class Scenario:
     slowdown: float
     """How steeply memory thrashes where a policy promises more than there is (``pool.hosts.Slowdown.memory``)."""
 
-    @property
-    def is_random(self) -> bool:
-        """Whether another seed is another workload."""
-        return isinstance(self.work, Generator) or self.work.divisor > 1
-
     def jobs(self, seed: int | None = None) -> list[Job]:
         """The jobs of a seed, by arrival; None is the first seed of the file.
 

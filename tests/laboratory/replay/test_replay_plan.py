@@ -1,12 +1,13 @@
 import pytest
 
+from fairlead_lab.workloads.loading import load_jobs
 from fairlead_lab.workloads.nodes import read_nodes
 from fairlead_lab.workloads.plan import name_roles, plan_replay, slots_for_largest, slots_on_average
-from fairlead_lab.workloads.sample import SAMPLE, SAMPLE_NODES, nodes_text, sample_text
+from fairlead_lab.workloads.sample import SAMPLE, SAMPLE_NODES
 from fairlead_lab.workloads.scaling import ScalingRule, reference_node
-from fairlead_lab.workloads.traces import Trace
 from fairlead_proto.fields import read_id, read_role
 from fairlead_sim.workload import WorkloadError, group_jobs
+from tests.laboratory.replay.sample_program import nodes_text, sample_text
 from tests.laboratory.workloads.workload_builders import GIB, a_bundle
 
 NODE = (4000, 8 * GIB, 0, 0)
@@ -116,7 +117,7 @@ def test_committed_sample_is_what_its_program_writes() -> None:
 
 def test_sample_is_mixed_contended_and_whole() -> None:
     """The demonstration needs users bound by different resources, and more work than four agents take at once."""
-    jobs = group_jobs(Trace(SAMPLE))
+    jobs = load_jobs(SAMPLE)
     nodes = [node.total for node in read_nodes(SAMPLE_NODES)]
     bundles = [bundle for job in jobs for bundle in job.bundles]
     rule = ScalingRule(reference=reference_node(bundles, nodes), agents=(NODE,) * 4, speedup=60)

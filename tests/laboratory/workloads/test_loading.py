@@ -4,8 +4,8 @@ import pytest
 
 from fairlead_lab.workloads.loading import load, load_jobs
 from fairlead_lab.workloads.sample import SAMPLE
-from fairlead_lab.workloads.traces import Trace, TraceOptions
-from fairlead_sim.workload import Selection, WorkloadError, group_jobs
+from fairlead_lab.workloads.traces import TraceOptions
+from fairlead_sim.workload import Selection, WorkloadError
 
 HEADER = "submit_s,job_id,user_id,stage,n_tasks,cpus,mem_mb,gpus,duration_s"
 
@@ -19,7 +19,6 @@ def a_file(tmp_path: Path, *lines: str, name: str = "trace.csv") -> Path:
 def test_jobs_of_a_trace_come_by_arrival() -> None:
     jobs = load_jobs(SAMPLE)
 
-    assert jobs == group_jobs(Trace(SAMPLE))
     assert [job.submit_ms for job in jobs] == sorted(job.submit_ms for job in jobs)
 
 

@@ -66,7 +66,7 @@ def test_example_is_a_scenario_of_the_schema() -> None:
 
     jsonschema.validate(scenario.read_file(EXAMPLE), SCHEMA)
     jobs = found.jobs(1)
-    assert found.is_random
+    assert found.jobs(1) != found.jobs(2)
     assert found.weights == {"ana": 2.0}
     assert found.seeds == (0, 1, 2, 3, 4)
     assert {job.user for job in jobs} == {"ana", "ben", "cleo"}
@@ -135,7 +135,7 @@ def test_scenario_may_be_a_trace_beside_it(tmp_path: Path) -> None:
 
     found = scenario.load(path)
 
-    assert (found.name, found.is_random, len(found.nodes)) == ("real", False, 4)
+    assert (found.name, len(found.nodes)) == ("real", 4)
     assert found.jobs(1) == found.jobs(2)
     assert len(found.jobs()) == 2
 
@@ -148,7 +148,7 @@ def test_trace_may_be_divided_which_is_a_draw(tmp_path: Path) -> None:
 
     found = scenario.parse({"trace": {"path": "work.csv", "divide": 10}}, folder=tmp_path)
 
-    assert found.is_random
+    assert found.jobs(1) != found.jobs(2)
     assert {job.tasks for job in found.jobs(1)} == {1, 2}
     assert found.jobs(1) == found.jobs(1)
     assert found.jobs(1) != found.jobs(2)

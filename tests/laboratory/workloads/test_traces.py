@@ -1,11 +1,14 @@
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fairlead_lab.workloads.csv_rows import LINE_BYTES_MAX, TraceError
-from fairlead_lab.workloads.traces import Trace, TraceOptions
-from fairlead_sim.workload import Bundle, Selection
+from fairlead_lab.workloads.formats.normalised import read_normalised
+from fairlead_lab.workloads.formats.reading import Reading
+from fairlead_lab.workloads.traces import TraceOptions
+from fairlead_sim.workload import Bundle, JobChooser, Selection
 
 HEADER = "submit_s,job_id,user_id,stage,n_tasks,cpus,mem_mb,gpus,duration_s"
 GOOD = "1.5,j1,ann,0,3,0.5,512,0.25,60"
@@ -17,16 +20,20 @@ def a_file(tmp_path: Path, *lines: str, name: str = "trace.csv") -> Path:
     return path
 
 
+def bundles_of(path: Path, options: TraceOptions | None = None) -> Iterator[Bundle]:
+    return read_normalised(path, Reading(options or TraceOptions()))
+
+
 def message_of(path: Path, options: TraceOptions | None = None) -> str:
     with pytest.raises(TraceError) as caught:
-        list(Trace(path, options))
+        list(bundles_of(path, options))
     return str(caught.value).replace(str(path), "FILE")
 
 
 def test_row_becomes_a_bundle_in_whole_units(tmp_path: Path) -> None:
     path = a_file(tmp_path, HEADER, GOOD)
 
-    bundles = list(Trace(path))
+    bundles = list(bundles_of(path))
 
     assert bundles == [
         Bundle(
@@ -46,39 +53,39 @@ def test_compressed_trace_reads_as_the_plain_one(tmp_path: Path) -> None:
     packed = tmp_path / "trace.csv.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
 
-    assert list(Trace(packed)) == list(Trace(plain))
+    assert list(bundles_of(packed)) == list(bundles_of(plain))
 
 
 def test_columns_may_come_in_any_order_and_more_are_ignored(tmp_path: Path) -> None:
     names, cells = HEADER.split(","), GOOD.split(",")
     path = a_file(tmp_path, ",".join(["extra", *reversed(names)]), ",".join(["whatever", *reversed(cells)]))
 
-    assert list(Trace(path)) == list(Trace(a_file(tmp_path, HEADER, GOOD, name="usual.csv")))
+    assert list(bundles_of(path)) == list(bundles_of(a_file(tmp_path, HEADER, GOOD, name="usual.csv")))
 
 
 def test_byte_order_mark_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
     path = a_file(tmp_path, "\ufeff" + HEADER, GOOD, "", "")
 
-    assert len(list(Trace(path))) == 1
+    assert len(list(bundles_of(path))) == 1
 
 
 def test_amount_too_small_for_its_unit_is_not_rounded_to_nothing(tmp_path: Path) -> None:
     path = a_file(tmp_path, HEADER, "0,j,u,0,1,0.0001,0,0,1")
 
-    assert [bundle.unit for bundle in Trace(path)] == [(1, 0, 0, 0)]
+    assert [bundle.unit for bundle in bundles_of(path)] == [(1, 0, 0, 0)]
 
 
 def test_row_without_owner_belongs_to_nobody(tmp_path: Path) -> None:
     path = a_file(tmp_path, HEADER, "0,j,,0,1,1,1,0,1")
 
-    assert [bundle.user for bundle in Trace(path)] == ["nobody"]
+    assert [bundle.user for bundle in bundles_of(path)] == ["nobody"]
 
 
 def test_another_column_may_name_the_owner(tmp_path: Path) -> None:
     path = a_file(tmp_path, HEADER + ",qos", GOOD + ",gold")
 
-    assert [bundle.user for bundle in Trace(path, TraceOptions(user_column="qos"))] == ["gold"]
-    assert [bundle.user for bundle in Trace(path, TraceOptions(user_column="job_id"))] == ["j1"]
+    assert [bundle.user for bundle in bundles_of(path, TraceOptions(user_column="qos"))] == ["gold"]
+    assert [bundle.user for bundle in bundles_of(path, TraceOptions(user_column="job_id"))] == ["j1"]
 
 
 def test_owner_column_must_be_there(tmp_path: Path) -> None:
@@ -89,15 +96,15 @@ def test_owner_column_must_be_there(tmp_path: Path) -> None:
 
 def test_row_without_run_time_is_an_error_unless_told_otherwise(tmp_path: Path) -> None:
     path = a_file(tmp_path, HEADER, GOOD, "2,j2,u,0,1,1,1,0,")
-    skipping = Trace(path, TraceOptions(skip_without_duration=True))
-    defaulting = Trace(path, TraceOptions(default_duration_ms=7))
+    skipping = Reading(TraceOptions(skip_without_duration=True))
+    defaulting = Reading(TraceOptions(default_duration_ms=7))
 
     assert message_of(path).startswith(
         "FILE:3: column duration_s: expected a run time (or --default-duration or --skip-without-duration"
     )
-    assert [bundle.job_id for bundle in skipping] == ["j1"]
+    assert [bundle.job_id for bundle in read_normalised(path, skipping)] == ["j1"]
     assert skipping.rows_without_duration == 1
-    assert [bundle.duration_ms for bundle in defaulting] == [60_000, 7]
+    assert [bundle.duration_ms for bundle in read_normalised(path, defaulting)] == [60_000, 7]
     assert defaulting.rows_without_duration == 1
 
 
@@ -176,7 +183,7 @@ def test_gzip_that_breaks_off_gives_the_rows_before_and_then_says_where(tmp_path
 
     read: list[Bundle] = []
     with pytest.raises(TraceError, match=r"expected a whole gzip file, got one that breaks off") as caught:
-        read.extend(Trace(path))
+        read.extend(bundles_of(path))
 
     assert 0 < len(read) < 5000
     assert f":{len(read) + 2}: " in str(caught.value)
@@ -211,7 +218,7 @@ def test_endless_line_is_refused_before_it_fills_the_memory(tmp_path: Path) -> N
 def test_rows_are_given_out_before_later_ones_are_read(tmp_path: Path) -> None:
     path = a_file(tmp_path, HEADER, GOOD, "broken")
 
-    first = next(iter(Trace(path)))
+    first = next(iter(bundles_of(path)))
 
     assert first.job_id == "j1"
 
@@ -219,6 +226,7 @@ def test_rows_are_given_out_before_later_ones_are_read(tmp_path: Path) -> None:
 def test_fault_in_what_was_not_selected_is_no_reason_to_refuse(tmp_path: Path) -> None:
     path = a_file(tmp_path, HEADER, GOOD, "2,j2,u,0,1,1,1,0,", "3,j1,ann,1,1,1,1,0,5")
 
-    bundles = list(Trace(path, selection=Selection(jobs_max=1)))
+    reading = Reading(TraceOptions(), chooser=JobChooser(Selection(jobs_max=1)))
+    bundles = list(read_normalised(path, reading))
 
     assert [(bundle.job_id, bundle.stage) for bundle in bundles] == [("j1", 0), ("j1", 1)]

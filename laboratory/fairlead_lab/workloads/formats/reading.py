@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from fairlead_lab.workloads.csv_rows import Row, TraceError
 from fairlead_lab.workloads.traces import SUBMIT_S_MAX, TraceOptions
+from fairlead_sim.workload import JobChooser, Selection
 
 
 @dataclass(slots=True)
@@ -20,6 +21,16 @@ class Reading:
     """What the file says of itself, name to text; of formats that do."""
     before_ms: int = 0
     """The latest arrival so far."""
+    chooser: JobChooser = field(default_factory=lambda: JobChooser(Selection()))
+    """Of the selected jobs."""
+    has_passed_over: bool = False
+    """Whether there was a job that is not selected."""
+
+    def takes(self, job_id: str, submit_ms: int) -> bool:
+        """Whether the row of this job, arriving at this time, is selected; asked again it says the same."""
+        is_taken = self.chooser.takes(job_id, submit_ms)
+        self.has_passed_over = self.has_passed_over or not is_taken
+        return is_taken
 
     def arrival_ms(self, row: Row, column: str) -> int:
         """The arrival in a cell of seconds, of rows that are to be in order.
