@@ -10,6 +10,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import prometheus_client  # noqa: F401 - before it is timed.
@@ -23,11 +24,12 @@ from fairlead_master.runner import Runner
 from fairlead_master.telemetry import MasterTelemetry
 from fairlead_proto import patterns
 from fairlead_proto.clock import SteadyClock
+from fairlead_proto.ids import FrameworkId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskUsage
 from fairlead_proto.v1 import operator_pb2
 from fairlead_telemetry.broker import BrokerOptions
-from tests.builders.master import Cluster, a_class, a_status, resources
+from tests.builders.master import Cluster, a_class, a_running, a_status, resources
 
 TINY = resources(cpus=0.001)
 
@@ -48,7 +50,7 @@ class Timed(Cluster):
     def agents(self, count: int, cpus: float = 4) -> None:
         for number in range(count):
             names = {"rack": f"rack{number % 50}", "name": f"{number:05d}.host.of.a.cluster.example"}
-            self.new_agent(cpus=cpus, attributes=names)
+            self.new_agent(cpus=cpus, gib=cpus * 2, attributes=names)
         self.wait(2_000)
 
 
@@ -146,6 +148,24 @@ def agent_beside_classes(cluster: Timed) -> None:
     cluster.wait(100)
 
 
+def agent_leaves_beside_classes(cluster: Timed) -> None:
+    many_wait(cluster, role="shared")
+    cluster.wait(1_000)
+    cluster.longest_s, cluster.steps = 0, 0
+    cluster.agent_leaves(1)
+    cluster.wait(100)
+
+
+def agent_beside_frameworks(cluster: Timed) -> None:
+    for number in range(10_000):
+        session, _ = cluster.new_framework(role=f"r{number % 100}")
+        cluster.demand(session, *[a_class(f"c{n}", unit=(1_000, 1 + number + n, 0, 0)) for n in range(3)])
+    cluster.wait(1_000)
+    cluster.longest_s, cluster.steps = 0, 0
+    cluster.new_agent(cpus=4)
+    cluster.wait(100)
+
+
 def leases_end(cluster: Timed) -> None:
     many_wait(cluster)
     cluster.wait(6_000)
@@ -155,6 +175,96 @@ def greedy(cluster: Timed) -> None:
     for _ in range(2):
         session, _ = cluster.new_framework()
         cluster.demand(session, a_class(unit=TINY, units=10**7))
+
+
+def with_offers(cluster: Timed, frameworks: int) -> dict[int, FrameworkId]:
+    """Frameworks that have 20,000 offers together, one of a core on each agent and once more; gives their ids by session."""
+    ids = dict(cluster.new_framework(role=f"r{number}") for number in range(frameworks))
+    classes = [a_class(f"c{number}", units=20_000 // frameworks // 100) for number in range(100)]
+    for session in ids:
+        cluster.demand(session, *classes)
+    cluster.wait(1_000)
+    cluster.longest_s, cluster.steps = 0, 0
+    print(len(cluster.master.offers), "offers:", end=" ")
+    return ids
+
+
+def framework_with_offers_leaves(cluster: Timed) -> None:
+    (session,) = with_offers(cluster, 1)
+    cluster.framework_leaves(session)
+
+
+def framework_with_offers_is_superseded(cluster: Timed) -> None:
+    (framework_id,) = with_offers(cluster, 1).values()
+    cluster.framework(framework_id=framework_id, role="r0")
+
+
+def agents_with_offers_leave(cluster: Timed) -> None:
+    with_offers(cluster, 10)
+    for session in list(cluster.master.agent_by_session):
+        cluster.agent_leaves(session)
+
+
+def agents_with_offers_are_silent(cluster: Timed) -> None:
+    with_offers(cluster, 10)
+    cluster.master.settings = replace(cluster.master.settings, offer_lease_ms=60_000)
+    cluster.wait(25_000)
+
+
+def slots_end(cluster: Timed) -> None:
+    """Of 20,000 offers to agents that hold more than they have."""
+    cluster.step(events.PolicySet(request=1, policy="slots:50"))
+    with_offers(cluster, 10)
+    cluster.step(events.PolicySet(request=2, policy="drf"))
+
+
+def with_tasks(cluster: Timed, frameworks: int, each: int) -> dict[int, FrameworkId]:
+    """Frameworks with so many running tasks each; gives their ids by session."""
+    ids = dict(cluster.new_framework(role=f"r{number}") for number in range(frameworks))
+    for session, framework_id in ids.items():
+        framework = cluster.master.frameworks[framework_id]
+        for start in range(0, each, 1_000):
+            cluster.now_ms += 100
+            names = [f"t{number}" for number in range(start, min(each, start + 1_000))]
+            cluster.launch(session, *names, unit=TINY)
+        for task in list(framework.tasks.values()):
+            on = cluster.master.agents[task.agent_id].session or 0
+            cluster.report(on, a_status(framework_id, task.task_id, agent_id=task.agent_id))
+    cluster.wait(1_000)
+    cluster.longest_s, cluster.steps = 0, 0
+    return ids
+
+
+def framework_with_tasks_ends(cluster: Timed) -> None:
+    (session,) = with_tasks(cluster, 1, 10_000)
+    cluster.teardown(session)
+
+
+def reconciled(cluster: Timed) -> None:
+    (session,) = with_tasks(cluster, 1, 10_000)
+    cluster.reconcile(session)
+
+
+def agent_with_tasks_is_lost(cluster: Timed) -> None:
+    with_tasks(cluster, 1, 10_000)
+    cluster.agent_leaves(1)
+    cluster.wait(25 * 3600 * 1000)
+
+
+def agent_with_tasks_comes_back(cluster: Timed) -> None:
+    with_tasks(cluster, 1, 10_000)
+    (agent,) = cluster.master.agents.values()
+    running = [a_running(*key, unit=TINY) for key in agent.tasks]
+    cluster.agent_leaves(1)
+    cluster.agent(agent_id=agent.agent_id, incarnation=2, cpus=100, tasks=running)
+
+
+def failovers(cluster: Timed) -> None:
+    """All frameworks leave, and their timeouts end at once."""
+    for session in with_tasks(cluster, 1_000, 10):
+        cluster.framework_leaves(session)
+    cluster.longest_s, cluster.steps = 0, 0
+    cluster.wait(3_700_000)
 
 
 ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
@@ -167,6 +277,19 @@ ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
     "1,000 classes, then 1,000 others": (1_000, 4, classes),
     "measurements of 10,000 tasks": (1, 100, measurements),
     "30,000 classes wait in one role, and an agent joins": (100, 4, agent_beside_classes),
+    "30,000 classes wait in one role, and an agent leaves": (100, 4, agent_leaves_beside_classes),
+    "10,000 frameworks wait in 100 roles, and an agent joins": (100, 4, agent_beside_frameworks),
+    "a framework with offers leaves": (5_000, 4, framework_with_offers_leaves),
+    "a framework with offers comes back in another session": (5_000, 4, framework_with_offers_is_superseded),
+    "all agents with offers leave": (500, 40, agents_with_offers_leave),
+    "an agent with offers leaves": (1, 20_000, agents_with_offers_leave),
+    "all agents with offers are silent": (500, 40, agents_with_offers_are_silent),
+    "slots end, of agents with offers": (500, 40, slots_end),
+    "a framework with 10,000 running tasks ends": (100, 100, framework_with_tasks_ends),
+    "10,000 tasks are reconciled": (100, 100, reconciled),
+    "an agent with 10,000 tasks is lost and forgotten": (1, 100, agent_with_tasks_is_lost),
+    "an agent with 10,000 tasks comes back": (1, 100, agent_with_tasks_comes_back),
+    "the timeouts of 1,000 frameworks with 10 tasks each end": (100, 100, failovers),
     "30,000 classes wait, and 100 tasks end": (1_000, 4, tasks_end),
     "30,000 classes are offered something, and all leases end": (1_000, 4, leases_end),
 }

@@ -57,6 +57,7 @@ def test_all_books_balance_while_everything_is_done_task_by_task(
         return step(machine, event, now_ms)
 
     monkeypatch.setattr(settings, "TASKS_PER_STEP_MAX", 1)
+    monkeypatch.setattr(settings, "OFFERS_ENDED_PER_STEP_MAX", 1)
     monkeypatch.setattr(Machine, "next_deadline_ms", later_ms)
     monkeypatch.setattr(Machine, "step", note_tick)
 

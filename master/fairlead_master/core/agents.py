@@ -28,22 +28,27 @@ def agent_connected(master: Master, event: AgentConnected, now_ms: int) -> None:
     if refusal is not None:
         master.out.append(EndAgentSession(session=event.session, code=refusal[0], detail=refusal[1]))
         return
-    was_known = event.agent_id in master.agents
+    known = master.agents.get(event.agent_id) if event.agent_id is not None else None
+    ended = _supersede(master, known) if known is not None else 0
     agent = _known_or_new(master, event)
-    registrations.begin(master, agent, event, was_known=was_known)
+    registrations.begin(master, agent, event, was_known=known is not None)
     _open_session(master, agent, event, now_ms)
-    _settle_some(master, agent, bounds.TASKS_PER_STEP_MAX, now_ms)
+    _settle_some(master, agent, bounds.TASKS_PER_STEP_MAX - ended, now_ms)
 
 
 def settle_in_parts(master: Master, most: int, now_ms: int) -> int:
     """Settle so much of what agents brought when they registered; gives how much that was."""
     done = 0
-    while master.registering and done < most:
-        done += _settle_some(master, next(iter(master.registering.values())), most - done, now_ms)
+    for agent in list(master.registering.values()):
+        if done >= most:
+            break
+        done += _settle_some(master, agent, most - done, now_ms)
     return done
 
 
 def _settle_some(master: Master, agent: Agent, most: int, now_ms: int) -> int:
+    if agent in master.leaving:
+        return 0  # What it offered before it left is still held.
     done = registrations.settle_some(master, agent, most, now_ms)
     if agent.registration is not None and not agent.registration.left:
         _end_registration(master, agent)
@@ -104,6 +109,17 @@ def _refusal(master: Master, event: AgentConnected) -> tuple[RefusalCode, str] |
     return None
 
 
+def _supersede(master: Master, agent: Agent) -> int:
+    """Close the session that the agent has, if any; gives how many offers ended with it."""
+    session = agent.session
+    if session is None:
+        return 0
+    ended = close_session(master, agent)
+    detail = "a newer session took over"
+    master.out.append(EndAgentSession(session=session, code=RefusalCode.SUPERSEDED, detail=detail))
+    return ended
+
+
 def _known_or_new(master: Master, event: AgentConnected) -> Agent:
     agent_id = event.agent_id
     if agent_id is None:
@@ -122,14 +138,6 @@ def _known_or_new(master: Master, event: AgentConnected) -> Agent:
         )
         master.agents[agent_id] = agent
         master.allocator.add_agent(agent_id, event.total, attributes)
-    elif agent.session is not None:
-        old_session = agent.session
-        close_session(master, agent)
-        master.out.append(
-            EndAgentSession(
-                session=old_session, code=RefusalCode.SUPERSEDED, detail="a newer session took over"
-            )
-        )
     if is_news:
         master.out.append(
             StoreAgent(
@@ -189,11 +197,12 @@ def _judge_capacity(master: Master, agent: Agent) -> None:
 
 def judge_all(master: Master) -> None:
     """The policy changed, and with it what agents may hold: slots give more than there is, vectors do not."""
+    left = bounds.OFFERS_ENDED_PER_STEP_MAX
     for agent in master.agents.values():
         if agent.session is None:
             continue
         if not master.allocator.allows_overcommit and min(master.allocator.free(agent.agent_id)) < 0:
-            offers.rescind(master, list(agent.offers.values()), offers.POLICY_CHANGED)
+            left -= offers.leave(master, agent, offers.POLICY_CHANGED, left)
         _judge_capacity(master, agent)
 
 
@@ -234,8 +243,8 @@ def _leave(master: Master, agent: Agent, now_ms: int) -> None:
     _go_away(master, agent, state, now_ms + master.settings.agent_timeout_ms)
 
 
-def close_session(master: Master, agent: Agent) -> None:
-    """Nothing reaches the agent any more: its offers end, its resources are not offered."""
+def close_session(master: Master, agent: Agent) -> int:
+    """Nothing reaches the agent any more: its offers are over, its resources are not offered. Gives how many offers ended."""
     assert agent.session is not None, f"agent {agent.agent_id} has no session to close"
     del master.agent_by_session[agent.session]
     master.agents_heard.pop(agent.agent_id, None)
@@ -244,8 +253,9 @@ def close_session(master: Master, agent: Agent) -> None:
     agent.registration = None
     master.registering.pop(agent.agent_id, None)
     master.measuring.pop(agent.agent_id, None)
-    offers.rescind(master, list(agent.offers.values()), offers.AGENT_LEFT)
+    ended = offers.leave(master, agent, offers.AGENT_LEFT, bounds.OFFERS_ENDED_PER_STEP_MAX)
     master.allocator.set_agent_active(agent.agent_id, False)
+    return ended
 
 
 def _go_away(master: Master, agent: Agent, state: AgentState, deadline_ms: int) -> None:
@@ -265,28 +275,27 @@ def end_overdue(master: Master, most: int, now_ms: int) -> int:
         agent_id, heard_ms = next(iter(master.agents_heard.items()))
         if heard_ms + master.settings.agent_silence_ms > now_ms:
             break
-        _end_silent(master, agent_id, f"nothing heard for {now_ms - heard_ms} ms", now_ms)
-        done += 1
+        done += 1 + _end_silent(master, agent_id, f"nothing heard for {now_ms - heard_ms} ms", now_ms)
     while master.agents_doubted and done < most:
         agent_id, deadline_ms = next(iter(master.agents_doubted.items()))
         if deadline_ms > now_ms:
             break
         detail = f"reported gone, and no answer within {master.settings.agent_doubt_ms} ms"
-        _end_silent(master, agent_id, detail, now_ms)
-        done += 1
+        done += 1 + _end_silent(master, agent_id, detail, now_ms)
     done += _judge_away(master, most - done, now_ms)
     if master.recovery_until_ms is not None and master.recovery_until_ms <= now_ms:
         end_recovery(master)
     return done
 
 
-def _end_silent(master: Master, agent_id: AgentId, detail: str, now_ms: int) -> None:
+def _end_silent(master: Master, agent_id: AgentId, detail: str, now_ms: int) -> int:
     agent = master.agents[agent_id]
     session = agent.session
     assert session is not None, f"agent {agent_id} is waited for without a session"
-    close_session(master, agent)
+    ended = close_session(master, agent)
     master.out.append(EndAgentSession(session=session, code=RefusalCode.TOO_SLOW, detail=detail))
     _leave(master, agent, now_ms)
+    return ended
 
 
 def _judge_away(master: Master, most: int, now_ms: int) -> int:
@@ -359,7 +368,7 @@ def _forget_some(master: Master, agent: Agent, most: int, now_ms: int) -> int:
         agent.mourners[task.framework_id] = None
         message = f"agent {agent.agent_id} was given up after {master.settings.agent_forget_ms} ms"
         tasks.conclude(master, task, TaskState.GONE, Reason.AGENT_REMOVED, message, now_ms)
-    if not agent.tasks:
+    if not agent.tasks and not agent.offers:
         _forget(master, agent)
     return len(some)
 

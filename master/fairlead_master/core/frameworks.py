@@ -155,14 +155,14 @@ def _leave_session(master: Master, framework: Framework, now_ms: int, *, superse
                 )
             )
         framework.session = None
-    for offer in list(framework.offers.values()):
-        offers.take_back(master, offer, "its framework's session ended")
     framework.demand = {}
     framework.demand_version = 0
     framework.remarks = []
     master.reconciling.pop(framework.framework_id, None)
     _set_demand_bytes(master, framework, 0)
     master.allocator.set_demand(framework.framework_id, (), now_ms)
+    # After its demand, which would want each unit of an offer again.
+    offers.leave(master, framework, offers.SESSION_ENDED, bounds.OFFERS_ENDED_PER_STEP_MAX)
 
 
 def framework_disconnected(master: Master, event: FrameworkDisconnected, now_ms: int) -> None:
@@ -209,7 +209,7 @@ def end_overdue(master: Master, most: int, now_ms: int) -> int:
 def remove(master: Master, framework: Framework, now_ms: int) -> int:
     """End a framework and its tasks; gives the number of tasks asked to end.
 
-    Its account stays until the last of them has ended, because what they hold is held.
+    Its account stays until the last of them, and of its offers, has ended, because what they hold is held.
     """
     _leave_session(master, framework, now_ms, superseded=False)
     master.peers.come_back(framework.peer, framework.framework_id)

@@ -65,8 +65,9 @@ def _check_framework_sessions(master: Master) -> None:
         assert (
             is_away == (framework.away_until_ms is not None) or framework.state is FrameworkState.COMPLETED
         ), f"framework {identity} is {framework.state.value} with failover deadline {framework.away_until_ms}"
-        assert framework.tasks or framework.state is not FrameworkState.COMPLETED, (
-            f"framework {identity} is over and without tasks, and its account is still open"
+        is_held = framework.tasks or framework.offers
+        assert is_held or framework.state is not FrameworkState.COMPLETED, (
+            f"framework {identity} is over, without tasks and offers, and its account is still open"
         )
     _check_listed("away", master.frameworks_away, master.frameworks)
     first = min((f.away_until_ms or 0 for f in master.frameworks_away.values()), default=None)
@@ -146,14 +147,23 @@ def _check_offers(master: Master) -> None:
             f"offer {key}: no framework"
         )
         assert master.agents.get(offer.agent.agent_id) is offer.agent, f"offer {key}: no agent"
-        assert offer.framework.session is not None, f"offer {key} is out to a framework that is away"
-        assert offer.agent.session is not None, f"offer {key} is of an agent that is away"
+        is_over = False
+        for holder in (offer.framework, offer.agent):
+            if offer.number <= holder.offers_over:
+                is_over = True
+                assert holder in master.leaving, f"offer {key} is over, and nobody ends it"
+        assert is_over or offer.framework.session is not None, (
+            f"offer {key} is out to a framework that is away"
+        )
+        assert is_over or offer.agent.session is not None, f"offer {key} is of an agent that is away"
     for what, count in (
         ("frameworks", sum(len(framework.offers) for framework in master.frameworks.values())),
         ("agents", sum(len(agent.offers) for agent in master.agents.values())),
     ):
         assert count == len(master.offers), f"{what} list {count} offers, the master {len(master.offers)}"
     _check_ordered("offers", (offer.expires_ms for offer in master.offers.values()))
+    for offers in [f.offers for f in master.frameworks.values()] + [a.offers for a in master.agents.values()]:
+        _check_ordered("offers of one holder", (offer.number for offer in offers.values()))
 
 
 def _check_ordered(what: str, deadlines: Iterable[int]) -> None:
@@ -244,7 +254,8 @@ def _check_agent_books(master: Master, agent: Agent) -> None:
     assert agent.state is not AgentState.UNREACHABLE or not counting or agent.agent_id in master.giving_up, (
         f"agent {agent.agent_id} is {agent.state.value}, {len(counting)} of its tasks are counted"
     )
-    if is_settled and agent.state is AgentState.ACTIVE and not master.allocator.allows_overcommit:
+    is_covered = agent.state is AgentState.ACTIVE and agent not in master.leaving
+    if is_settled and is_covered and not master.allocator.allows_overcommit:
         assert min(books.free) >= 0, f"agent {agent.agent_id} is active and has {books.free} free"
 
 

@@ -99,15 +99,22 @@ def _is_cycle_due(master: Master, now_ms: int) -> bool:
 
 def is_in_parts(master: Master) -> bool:
     """Whether some step left things to do to the next ticks."""
-    left = (master.registering, master.giving_up, master.ending, master.reconciling, master.measuring)
+    left = (
+        master.leaving,
+        master.registering,
+        master.giving_up,
+        master.ending,
+        master.reconciling,
+        master.measuring,
+    )
     return master.is_behind or master.owes_cycle or any(left)
 
 
 def _do_what_is_due(master: Master, now_ms: int) -> int:
     """End what is overdue and carry on with what steps left to do, so much of all kinds together; gives how much it was."""
     left = bounds.TASKS_PER_STEP_MAX
-    left -= offers.expire(master, min(left, bounds.OFFERS_EXPIRED_PER_STEP_MAX), now_ms)
     for do_some in (
+        offers.end_due,
         tasks.end_overdue,
         agents.end_overdue,
         frameworks.end_overdue,

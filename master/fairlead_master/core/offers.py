@@ -2,7 +2,13 @@
 
 The allocator decides who is offered what; this file gives each decision an id and a lease, and keeps the promise that
 every unit is in exactly one of free, offered and held: each way an offer can end passes through ``_end``.
+
+A framework or an agent that leaves may have ten thousand offers. All of them are over at once, which is one number, and end in
+parts: until then what they promised is held as before, and who tries to use one is told why it is over.
 """
+
+from collections.abc import Iterable
+from itertools import islice, takewhile
 
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import (
@@ -14,8 +20,8 @@ from fairlead_master.core.actions import (
     SendOffers,
 )
 from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
-from fairlead_master.core.state import Framework, Master, Offer, Task, remember, status_of
-from fairlead_master.core.tasks import forward, kept_labels, shortened
+from fairlead_master.core.state import Agent, Framework, Master, Offer, Task, remember, status_of
+from fairlead_master.core.tasks import close_account_if_over, forward, kept_labels, shortened
 from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import OfferId, TaskId
 from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
@@ -28,6 +34,7 @@ USED = "it was used"
 DECLINED = "it was declined"
 LEASE_ENDED = "its lease ended"
 AGENT_LEFT = "its agent left"
+SESSION_ENDED = "its framework's session ended"
 POLICY_CHANGED = "the policy changed and its agent is too full"
 
 
@@ -58,6 +65,7 @@ def run_cycle(master: Master, now_ms: int) -> None:
         offer_id = OfferId(f"o{life}-{master.offers_made}")
         offer = Offer(
             offer_id=offer_id,
+            number=master.offers_made,
             framework=framework,
             agent=agent,
             class_id=grant.class_id,
@@ -103,33 +111,75 @@ def take_back(master: Master, offer: Offer, how: str) -> None:
     master.allocator.take_back(
         offer.framework.framework_id, offer.agent.agent_id, offer.class_id, offer.unit, offer.units
     )
+    close_account_if_over(master, offer.framework)
 
 
-def rescind(master: Master, offers: list[Offer], reason: str) -> None:
-    """Take offers back and tell their frameworks that are there."""
-    by_session: dict[int, list[OfferId]] = {}
+def _why_over(offer: Offer) -> str | None:
+    """Why nobody may use an offer that has not ended; None if its framework may."""
+    if offer.number <= offer.framework.offers_over:
+        return SESSION_ENDED
+    return offer.agent.offers_over_how if offer.number <= offer.agent.offers_over else None
+
+
+def _rescind(master: Master, offers: Iterable[Offer], reason: str) -> None:
+    """Take offers back, for this reason unless they are over for another, and tell the sessions that have them."""
+    told: dict[tuple[int, str], list[OfferId]] = {}
     for offer in offers:
-        take_back(master, offer, reason)
-        if offer.framework.session is not None:
-            by_session.setdefault(offer.framework.session, []).append(offer.offer_id)
-    for session, offer_ids in by_session.items():
-        master.out.append(RescindOffers(session=session, offer_ids=tuple(offer_ids), reason=reason))
+        how = _why_over(offer) or reason
+        take_back(master, offer, how)
+        if how is not SESSION_ENDED and offer.framework.session is not None:
+            told.setdefault((offer.framework.session, how), []).append(offer.offer_id)
+    for (session, how), offer_ids in told.items():
+        master.out.append(RescindOffers(session=session, offer_ids=tuple(offer_ids), reason=how))
 
 
-def expire(master: Master, most: int, now_ms: int) -> int:
-    """End so many of the offers whose lease is over, and give how many; all leases are equally long, so the oldest end first."""
+def leave(master: Master, holder: Framework | Agent, how: str, most: int) -> int:
+    """All offers of a framework or an agent are over: so many end now, the rest in parts. Gives how many ended."""
+    last = next(reversed(holder.offers.values()), None)
+    if last is None or last.number <= holder.offers_over:
+        return 0
+    holder.offers_over = last.number
+    if isinstance(holder, Agent):
+        holder.offers_over_how = how
+    master.leaving[holder] = None
+    return _end_some(master, holder, most)
+
+
+def _end_some(master: Master, holder: Framework | Agent, most: int) -> int:
+    over = takewhile(lambda offer: offer.number <= holder.offers_over, holder.offers.values())
+    some = list(islice(over, most))
+    _rescind(master, some, SESSION_ENDED)
+    if len(some) < most:
+        del master.leaving[holder]
+    return len(some)
+
+
+def end_due(master: Master, most: int, now_ms: int) -> int:
+    """End so many of the offers whose lease is over, or whose framework or agent left; gives how many."""
+    most = min(most, bounds.OFFERS_ENDED_PER_STEP_MAX)
+    done = _expire(master, most, now_ms)
+    while master.leaving and done < most:
+        done += _end_some(master, next(iter(master.leaving)), most - done)
+    return done
+
+
+def _expire(master: Master, most: int, now_ms: int) -> int:
+    """All leases are equally long, so the oldest end first."""
     due: list[Offer] = []
     hoarders = master.hoarders
     for offer in master.offers.values():
         if offer.expires_ms > now_ms or len(due) == most:
             break
         due.append(offer)
+        if _why_over(offer):
+            continue
         offer.framework.offers_expired += 1
         if offer.framework.framework_id not in hoarders:
             hoarders[offer.framework.framework_id] = None
             offer.framework.unanswered += 1
-    rescind(master, due, LEASE_ENDED)
-    for offer in due:
+    expired = [offer for offer in due if not _why_over(offer)]
+    _rescind(master, due, LEASE_ENDED)
+    for offer in expired:
         # Who does not answer holds others' resources for a lease. Once may be an accident; after that he is asked
         # half as often each time.
         if offer.framework.unanswered > 1:
@@ -150,7 +200,7 @@ def offer_accepted(master: Master, event: OfferAccepted, now_ms: int) -> None:
     framework = master.framework_by_session.get(event.session)
     if framework is None:
         return
-    offer = framework.offers.get(event.offer_id)
+    offer = _usable(master, framework, event.offer_id)
     if offer is None:
         answers = tuple(
             _answer_without_offer(master, framework, event.offer_id, task) for task in event.tasks
@@ -167,6 +217,15 @@ def offer_accepted(master: Master, event: OfferAccepted, now_ms: int) -> None:
     )
     if offer is None:
         _tell_moves(master, framework, answers, now_ms)
+
+
+def _usable(master: Master, framework: Framework, offer_id: OfferId) -> Offer | None:
+    """The framework's offer; None if there is none. One that is over ends before its turn, so that the answer says why."""
+    offer = framework.offers.get(offer_id)
+    if offer is not None and _why_over(offer):
+        _rescind(master, [offer], SESSION_ENDED)
+        return None
+    return offer
 
 
 def _answer_without_offer(
@@ -315,7 +374,7 @@ def offers_declined(master: Master, event: OffersDeclined, now_ms: int) -> None:
     framework.remarks = [*framework.remarks, *foreign][: bounds.IDS_PER_ANSWER_MAX]
     until_ms = now_ms + (event.ttl_ms or master.settings.decline_ttl_ms)
     for offer_id in event.offer_ids:
-        offer = framework.offers.get(offer_id)
+        offer = _usable(master, framework, offer_id)
         if offer is None:
             continue
         framework.offers_declined += 1

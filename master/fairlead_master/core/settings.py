@@ -51,8 +51,9 @@ its turn with the next ticks."""
 TASKS_BESIDE_CYCLE_MAX: Final = 100
 """After more than so many, the allocation cycle that is due has a tick of its own, since it takes up to 10 ms itself."""
 
-OFFERS_EXPIRED_PER_STEP_MAX: Final = 250
-"""Offers that one step ends because their leases are over: each takes 20 to 40 µs, since its class is wanted again."""
+OFFERS_ENDED_PER_STEP_MAX: Final = 250
+"""Offers that one step ends because their leases are over, or because their framework or their agent left: each takes 20 to 40
+µs, since its class is wanted again."""
 
 UNKNOWN_STATUS_MESSAGE: Final = "no agent and no history knows this task"
 

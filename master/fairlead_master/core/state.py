@@ -147,6 +147,9 @@ class Framework:
     measured_held: Vector = ()
     """What those of them that were measured hold; empty before the first measurement."""
     offers: dict[OfferId, "Offer"] = field(default_factory=dict)
+    """In the order they were made."""
+    offers_over: int = 0
+    """The number of the last of them that nobody may use any more, although it may not have ended yet (``offers.leave``)."""
     tasks_finished: int = 0
     offers_sent: int = 0
     offers_accepted: int = 0
@@ -203,6 +206,11 @@ class Agent:
     version: str = ""
     tasks: dict[TaskKey, Task] = field(default_factory=dict)
     offers: dict[OfferId, "Offer"] = field(default_factory=dict)
+    """In the order they were made."""
+    offers_over: int = 0
+    """As a framework's."""
+    offers_over_how: str = ""
+    """Why these are over."""
     answers_ping: bool = False
     has_registered: bool = False
     """With this master, to the last of its tasks; before it has, nobody knows which tasks it runs."""
@@ -222,6 +230,8 @@ class Offer:
     """Units of a class promised to a framework on one agent, until a deadline."""
 
     offer_id: OfferId
+    number: int
+    """In the order in which offers were made, from 1."""
     framework: Framework
     agent: Agent
     class_id: ClassId
@@ -296,6 +306,8 @@ class Master:
     """In the order they were made, so the first one expires first."""
     ended_offers: OrderedDict[OfferId, str] = field(default_factory=OrderedDict)
     """How recent offers ended."""
+    leaving: dict[Framework | Agent, None] = field(default_factory=dict)
+    """Those of whose offers some are over and may not have ended."""
     hoarders: dict[FrameworkId, None] = field(default_factory=dict)
     """Frameworks whose leases are over, while not all of these offers have ended."""
     staging: dict[TaskKey, int] = field(default_factory=dict)

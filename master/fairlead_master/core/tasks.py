@@ -232,8 +232,8 @@ def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None,
 
 
 def close_account_if_over(master: Master, framework: Framework) -> None:
-    """Forget a framework that is over once its last task has ended."""
-    if framework.state is not FrameworkState.COMPLETED or framework.tasks:
+    """Forget a framework that is over once its last task and its last offer have ended."""
+    if framework.state is not FrameworkState.COMPLETED or framework.tasks or framework.offers:
         return
     master.allocator.remove_framework(framework.framework_id)
     del master.frameworks[framework.framework_id]

@@ -230,7 +230,7 @@ def with_offers(count: int) -> Cluster:
 
 
 def test_leases_end_so_many_a_tick_and_count_as_one_time_that_nobody_answered() -> None:
-    most = settings.OFFERS_EXPIRED_PER_STEP_MAX
+    most = settings.OFFERS_ENDED_PER_STEP_MAX
     cluster = with_offers(2 * most + 7)
     (framework,) = cluster.master.frameworks.values()
     cluster.now_ms += cluster.master.settings.offer_lease_ms
