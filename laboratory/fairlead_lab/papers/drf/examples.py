@@ -5,6 +5,7 @@ The answers are those of the exact solvers, as of `fairlead allocate`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fairlead_lab.papers.experiment import Cell, Experiment, Result, RunOptions, numbers
@@ -53,30 +54,7 @@ Given = Mapping[str, Mapping[str, float]]
 """Tasks by user, by case and policy: keys as ``Case.name`` where it has one, else the policy."""
 
 
-def _run(cases: Sequence[Case], compare: Callable[[Given], Sequence[Statement]], notes: str = "") -> Result:
-    rows: list[list[Cell]] = []
-    given: dict[str, dict[str, float]] = {}
-    for case in cases:
-        problem, tasks = case.problem, solve(case.problem, case.policy).tasks
-        given[case.name or case.policy] = {
-            user.name: count for user, count in zip(problem.users, tasks, strict=True)
-        }
-        for user, count in zip(problem.users, tasks, strict=True):
-            for name, need, share in zip(problem.resources, user.demand, problem.share(user), strict=True):
-                rows.append([case.name, case.policy, user.name, count, name, count * need, count * share])
-    return Result(rows=rows, verdict=judge(compare(given)), notes=notes)
-
-
-def _of_section_4_1(policies: Sequence[str], compare: Callable[[Given], Sequence[Statement]]) -> Result:
-    problem = a_problem(CPUS_AND_MEM, (9, 18), SECTION_4_1)
-    return _run([Case("", policy, problem) for policy in policies], compare)
-
-
-def _fig3(_: RunOptions) -> Result:
-    return _of_section_4_1(["drf"], _drf_statements)
-
-
-def _drf_statements(given: Given) -> list[Statement]:
+def _drf(given: Given) -> list[Statement]:
     tasks = given["drf"]
     return [
         number("tasks of A", tasks["A"], "3"),
@@ -88,14 +66,10 @@ def _drf_statements(given: Given) -> list[Statement]:
     ]
 
 
-def _fig4(_: RunOptions) -> Result:
-    return _of_section_4_1(["drf", "asset", "ceei"], _three_policies_statements)
-
-
-def _three_policies_statements(given: Given) -> list[Statement]:
+def _three_policies(given: Given) -> list[Statement]:
     asset, ceei = given["asset"], given["ceei"]
     return [
-        *_drf_statements(given),
+        *_drf(given),
         number("asset fairness: tasks of A", asset["A"], "2.52"),
         number("of B", asset["B"], "2.16"),
         number("CPUs of B", asset["B"] * 3, "6.5"),
@@ -107,60 +81,48 @@ def _three_policies_statements(given: Given) -> list[Statement]:
     ]
 
 
-def _fig5(_: RunOptions) -> Result:
-    problem = a_problem(TWO_RESOURCES, (30, 30), {"1": (1, 3), "2": (1, 1)})
-
-    def compare(given: Given) -> list[Statement]:
-        tasks = given["asset"]
-        return [
-            number("tasks of user 1", tasks["1"], "6"),
-            number("of user 2", tasks["2"], "12"),
-            Statement(f"user 2 has {tasks['2']:g} of either resource, less than half of 30", tasks["2"] < 15),
-        ]
-
-    return _run([Case("", "asset", problem)], compare)
+def _asset(given: Given) -> list[Statement]:
+    tasks = given["asset"]
+    return [
+        number("tasks of user 1", tasks["1"], "6"),
+        number("of user 2", tasks["2"], "12"),
+        Statement(f"user 2 has {tasks['2']:g} of either resource, less than half of 30", tasks["2"] < 15),
+    ]
 
 
-def _fig6(_: RunOptions) -> Result:
-    problems = {
-        _HONEST: a_problem(TWO_RESOURCES, (100, 100), {"1": (16, 1), "2": (1, 2)}),
-        _LYING: a_problem(TWO_RESOURCES, (100, 100), {"1": (16, 8), "2": (1, 2)}),
-    }
-
-    def compare(given: Given) -> list[Statement]:
-        honest, lying = given[_HONEST], given[_LYING]
-        return [
-            number("tasks of user 1", honest["1"], "3.2"),
-            number(
-                "of user 2",
-                honest["2"],
-                "48.8",
-                "printed: about 48.8 beside the exact 1500/31, which is 48.4: docs/errata.md, theorem 4",
-            ),
-            number("after the lie: of user 1", lying["1"], "4.2"),
-            number("of user 2", lying["2"], "33.3"),
-            Statement("the lie pays", lying["1"] > honest["1"]),
-        ]
-
-    return _run([Case(name, "ceei", problem) for name, problem in problems.items()], compare)
+def _a_lie(given: Given) -> list[Statement]:
+    honest, lying = given[_HONEST], given[_LYING]
+    misprint = "printed: about 48.8 beside the exact 1500/31, which is 48.4: docs/errata.md, theorem 4"
+    return [
+        number("tasks of user 1", honest["1"], "3.2"),
+        number("of user 2", honest["2"], "48.8", misprint),
+        number("after the lie: of user 1", lying["1"], "4.2"),
+        number("of user 2", lying["2"], "33.3"),
+        Statement("the lie pays", lying["1"] > honest["1"]),
+    ]
 
 
-def _fig7(_: RunOptions) -> Result:
-    demands: dict[str, tuple[float, ...]] = {"1": (4, 1), "2": (1, 16), "3": (16, 1)}
-    problems = {
-        _THREE: a_problem(TWO_RESOURCES, (100, 100), demands),
-        _TWO: a_problem(TWO_RESOURCES, (100, 100), {name: demands[name] for name in ("1", "2")}),
-    }
+def _a_departure(given: Given) -> list[Statement]:
+    before, after = given[_THREE], given[_TWO]
+    return [
+        *[number(f"tasks of user {name}", before[name], text) for name, text in (("1", "11.3"), ("2", "5.4"), ("3", "3.1"))],
+        *[number(f"then of user {name}", after[name], text) for name, text in (("1", "23.8"), ("2", "4.8"))],
+        Statement("user 2 loses though user 3 has left", after["2"] < before["2"]),
+    ]  # fmt: skip
 
-    def compare(given: Given) -> list[Statement]:
-        before, after = given[_THREE], given[_TWO]
-        return [
-            *(number(f"tasks of user {name}", before[name], text) for name, text in zip("123", ("11.3", "5.4", "3.1"), strict=True)),
-            *(number(f"then of user {name}", after[name], text) for name, text in zip("12", ("23.8", "4.8"), strict=True)),
-            Statement("user 2 loses though user 3 has left", after["2"] < before["2"]),
-        ]  # fmt: skip
 
-    return _run([Case(name, "ceei", problem) for name, problem in problems.items()], compare)
+def _run(cases: Sequence[Case], compare: Callable[[Given], Sequence[Statement]], _: RunOptions) -> Result:
+    rows: list[list[Cell]] = []
+    given: dict[str, dict[str, float]] = {}
+    for case in cases:
+        problem, tasks = case.problem, solve(case.problem, case.policy).tasks
+        given[case.name or case.policy] = {
+            user.name: count for user, count in zip(problem.users, tasks, strict=True)
+        }
+        for user, count in zip(problem.users, tasks, strict=True):
+            for name, need, share in zip(problem.resources, user.demand, problem.share(user), strict=True):
+                rows.append([case.name, case.policy, user.name, count, name, count * need, count * share])
+    return Result(rows=rows, verdict=judge(compare(given)))
 
 
 def _draw(figure: "Figure", result: Result) -> None:
@@ -189,10 +151,41 @@ def _draw_panel(axes: "Axes", result: Result, panel: tuple[str, str]) -> None:
     axes.set_title(f"{policy}\n{case}" if case else policy, fontsize=10)
 
 
+_SECTION_4_1: Final = a_problem(CPUS_AND_MEM, (9, 18), SECTION_4_1)
+_HALVES: Final = a_problem(TWO_RESOURCES, (30, 30), {"1": (1, 3), "2": (1, 1)})
+_TRUTH: Final = a_problem(TWO_RESOURCES, (100, 100), {"1": (16, 1), "2": (1, 2)})
+_LIE: Final = a_problem(TWO_RESOURCES, (100, 100), {"1": (16, 8), "2": (1, 2)})
+_BEFORE: Final = a_problem(TWO_RESOURCES, (100, 100), {"1": (4, 1), "2": (1, 16), "3": (16, 1)})
+_AFTER: Final = a_problem(TWO_RESOURCES, (100, 100), {"1": (4, 1), "2": (1, 16)})
+
+
+def _experiment(
+    figure: str, title: str, compare: Callable[[Given], Sequence[Statement]], *cases: Case
+) -> Experiment:
+    return Experiment(f"drf-{figure}", title, COLUMNS, partial(_run, cases, compare), _draw)
+
+
 EXPERIMENTS: Final = (
-    Experiment("drf-fig3", "DRF on the example of section 4.1", COLUMNS, _fig3, _draw),
-    Experiment("drf-fig4", "DRF, asset fairness and CEEI on the same example", COLUMNS, _fig4, _draw),
-    Experiment("drf-fig5", "asset fairness fails the sharing incentive", COLUMNS, _fig5, _draw),
-    Experiment("drf-fig6", "CEEI is not strategy-proof", COLUMNS, _fig6, _draw),
-    Experiment("drf-fig7", "CEEI is not population monotone", COLUMNS, _fig7, _draw),
+    _experiment("fig3", "DRF on the example of section 4.1", _drf, Case("", "drf", _SECTION_4_1)),
+    _experiment(
+        "fig4",
+        "DRF, asset fairness and CEEI on the same example",
+        _three_policies,
+        *[Case("", policy, _SECTION_4_1) for policy in ("drf", "asset", "ceei")],
+    ),
+    _experiment("fig5", "asset fairness fails the sharing incentive", _asset, Case("", "asset", _HALVES)),
+    _experiment(
+        "fig6",
+        "CEEI is not strategy-proof",
+        _a_lie,
+        Case(_HONEST, "ceei", _TRUTH),
+        Case(_LYING, "ceei", _LIE),
+    ),
+    _experiment(
+        "fig7",
+        "CEEI is not population monotone",
+        _a_departure,
+        Case(_THREE, "ceei", _BEFORE),
+        Case(_TWO, "ceei", _AFTER),
+    ),
 )
