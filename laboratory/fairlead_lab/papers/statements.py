@@ -1,7 +1,7 @@
 """What the text of a paper says of a figure, compared with what was found.
 
 The papers' charts are pictures without tables, so the numbers and words of their text are all that can be compared. A
-statement is made by one of ``number``, ``about`` and ``between``, or directly; ``judge`` and ``judge_by_count`` sum a
+statement is made by one of ``number``, ``near``, ``about`` and ``between``, or directly; ``judge`` and ``judge_by_count`` sum a
 figure's statements up as its verdict.
 """
 
@@ -27,7 +27,7 @@ class Statement:
     why_not: str = ""
     """If not: what the paper says, and why it is otherwise."""
     distance: float | None = None
-    """From the number that the text gives, where ``judge_by_count`` is to report it; None for words."""
+    """From the number that the text gives, where the verdict is to report it; None for words."""
 
     def __str__(self) -> str:
         return f"{self.found} ({self.why_not})" if self.why_not else self.found
@@ -39,6 +39,12 @@ def number(what: str, found: float, printed: str, why_not: str = "") -> Statemen
     holds = abs(found - float(printed)) <= 0.5 * 10**-places + 1e-9
     shown = f"{found:.{max(places, 1)}f}".removesuffix(".0")
     return Statement(f"{what} {shown}", holds, why_not or f"printed: {printed}")
+
+
+def near(what: str, found: float, stated: float, within: float, why_not: str) -> Statement:
+    """A number that the text gives roughly: holds if it is at most ``within`` away from it; ``what`` shows the number."""
+    distance = abs(found - stated)
+    return Statement(what, distance <= within, why_not, distance)
 
 
 def about(what: str, found: float, stated: float, within: float, *, text: str = "") -> Statement:

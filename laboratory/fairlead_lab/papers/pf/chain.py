@@ -88,9 +88,11 @@ class Chain:
         while True:
             self._grow(jobs)
             chances = _extended(chances, self._states_upto(jobs), arrivals, load)
-            found, decay = self._settle(arrivals, chances, jobs, _ROUGH)
+            self._relax(arrivals, chances, _ROUGH)
+            found, decay = self._describe(arrivals, chances, jobs)
             if jobs_max is not None or found.left_out <= LEFT_OUT_MAX:
-                found, decay = self._settle(arrivals, chances, jobs, close)
+                self._relax(arrivals, chances, close)
+                found, decay = self._describe(arrivals, chances, jobs)
                 if jobs_max is not None or found.left_out <= LEFT_OUT_MAX:
                     return found
             # A tenth more are allowed for, since the decay is not quite the same at every level.
@@ -108,13 +110,6 @@ class Chain:
                 self._states.append(state)
                 self._ends.append(self._rates.tasks(state))
         self._jobs_max = max(self._jobs_max, jobs_max)
-
-    def _settle(
-        self, arrivals: Sequence[float], chances: list[float], jobs: int, close: float
-    ) -> tuple[Stationary, float]:
-        """The stationary means of the chain of at most ``jobs`` jobs, and the decay of its levels."""
-        self._relax(arrivals, chances, close)
-        return self._describe(arrivals, chances, jobs)
 
     def _relax(self, arrivals: Sequence[float], chances: list[float], close: float) -> None:
         """Sweep until further sweeps would change the means by no more than the fraction ``close``."""
