@@ -1,4 +1,8 @@
-"""The simulations of paper 004: processes that use one resource at a time, under the live policy ``bbf``."""
+"""The simulations of paper 004: processes that use one resource at a time, under the live policy ``bbf``.
+
+``timesharing`` is the machine, which `fairlead timeshare` runs too; ``study`` is one figure on it, and ``sharing``,
+``entitlements`` and ``bottlenecks`` have the figures.
+"""
 
 from typing import Final
 
