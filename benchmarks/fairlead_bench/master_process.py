@@ -6,7 +6,6 @@ or any other, is answered by what the master has done so far. Both settings are 
 
 import argparse
 import asyncio
-import gc
 import json
 import sys
 import time
@@ -15,8 +14,9 @@ from typing import Final
 
 from fairlead_bench.children import end_with_parent
 from fairlead_bench.sampling import Sampler
-from fairlead_master.cli import GC_THRESHOLD, MasterOptions, make_settings, run_master
+from fairlead_master.cli import MasterOptions, make_settings, run_master
 from fairlead_master.core.settings import CoreSettings
+from fairlead_master.garbage import leave_the_old
 from fairlead_master.server import MasterServer
 from fairlead_telemetry.broker import BrokerOptions, read_broker
 from fairlead_telemetry.log_setup import configure_logging
@@ -64,7 +64,7 @@ async def _serve_and_obey(options: MasterOptions, ready_file: Path, broker: Brok
     orders = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     server = await MasterServer.start(make_settings(options))
-    gc.set_threshold(GC_THRESHOLD)
+    leave_the_old()
     address = f"127.0.0.1:{server.port}"
     ready_file.write_text(address + "\n")
     telemetry: MasterTelemetry | None = None

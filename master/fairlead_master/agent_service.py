@@ -120,7 +120,8 @@ class _Session:
         self._traffic = traffic
         self._unknowns = unknowns
         self._reading = Reading()
-        self.files = AgentFiles(traffic, self._ask_file)
+        # Without this session, which it would keep in a circle with itself.
+        self.files = AgentFiles(traffic, partial(_ask_file, runner, self.outbox))
         self._end_reason = "the stream ended"
         self.number = runner.open_session(self._send)
         self._unopened = asyncio.get_running_loop().call_later(
@@ -185,10 +186,6 @@ class _Session:
                 expected = "statuses, heartbeat, file_chunk or goodbye"
                 raise InvalidFieldError(f"message: expected {expected}, got {which}")
 
-    def _ask_file(self, request: pb.FileRequest) -> None:
-        epoch = self._runner.machine.master.epoch
-        self.outbox.put(pb.MasterMessages(epoch=epoch, messages=[pb.MasterMessage(file_request=request)]))
-
     def _send(self, orders: list[Action]) -> None:
         is_over = False
         for index, order in enumerate(orders):
@@ -205,6 +202,11 @@ class _Session:
             self.outbox.put(batch)
         if is_over:
             self.outbox.close()
+
+
+def _ask_file(runner: Runner, outbox: Outbox[pb.MasterMessages], request: pb.FileRequest) -> None:
+    epoch = runner.machine.master.epoch
+    outbox.put(pb.MasterMessages(epoch=epoch, messages=[pb.MasterMessage(file_request=request)]))
 
 
 def status_events(session: int, statuses: tuple[TaskStatus, ...]) -> list[events.StatusesReported]:

@@ -1,7 +1,6 @@
 """A master as a process: options in, exit code out."""
 
 import asyncio
-import gc
 import ipaddress
 import signal
 import sys
@@ -13,6 +12,7 @@ import structlog
 
 from fairlead_master.allocation.api import AllocationError
 from fairlead_master.core.settings import CoreSettings
+from fairlead_master.garbage import keep_bounded, leave_the_old
 from fairlead_master.open_files import OpenFilesError, connections_max, raise_limit
 from fairlead_master.recording import RecordingError
 from fairlead_master.registry_files import RegistryError
@@ -27,10 +27,6 @@ log = structlog.get_logger()
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
-
-GC_THRESHOLD: Final = 50_000
-"""Objects made before the collector looks at the young ones. Tasks and messages die by reference count; the default of
-700 walks the live books hundreds of times a second for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +169,8 @@ async def _run(settings: ServerSettings, ready_file: Path | None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
     master = await MasterServer.start(settings)
-    gc.set_threshold(GC_THRESHOLD)
+    leave_the_old()
+    collecting = asyncio.create_task(keep_bounded(), name="garbage")
     address = f"{settings.listen.rpartition(':')[0]}:{master.port}"
     if ready_file is not None:
         ready_file.write_text(address + "\n")
@@ -181,6 +178,7 @@ async def _run(settings: ServerSettings, ready_file: Path | None) -> int:
     failed = master.runner.failed
     ends: list[asyncio.Future[Any]] = [stopped, failed]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    collecting.cancel()
     await master.stop()
     if failed.done():
         error = failed.exception()

@@ -43,6 +43,12 @@ class Ranking:
         self._active_count = 0
         self._arrivals = 0
 
+    def __del__(self) -> None:
+        # An account and its entry are a circle, which nobody but Python's collector would find. A ranking that is dropped with
+        # all its accounts, as when an agent joins, would leave megabytes of them.
+        for entry in self._heap:
+            entry[2].entry = None
+
     def add(self, ranked: Ranked) -> None:
         """A new account, resting. Arrival numbers are unique, so that no comparison ever reaches the account itself."""
         self._arrivals += 1
