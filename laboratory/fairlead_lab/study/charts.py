@@ -2,8 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +26,13 @@ _USERS_DRAWN: Final = 4
 _LEAST_S: Final = 0.1
 """Left end of a logarithmic axis of times: jobs of no length are there too."""
 _LENGTHS_S: Final = (0.1, 1, 10, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 30 * 86_400, 365 * 86_400)
+
+_TIMES: Final = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("s", 1))
+_STYLES: Final = ("-", "--", "-.", ":")
+_MULTIPLES: Final = (
+    *(10.0**power for power in range(-9, -1)), 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, *(10.0**power for power in range(2, 10)),
+)  # fmt: skip
+_WIDE: Final = 100.0
 
 
 def draw_all(data: dict[str, Data], policies: Sequence[str]) -> dict[str, bytes]:
@@ -58,39 +64,37 @@ def _png(figure: "Figure") -> bytes:
 
 def _utilization(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     resources = list(dict.fromkeys(str(row[1]) for row in data.rows))
-    panels = _panels(figure, len(resources), 2.4)
-    for axes, resource in zip(panels, resources, strict=True):
-        for number, policy in enumerate(policies):
-            points = [(row[1], row[2]) for row in data.of(policy) if row[0] == resource]
-            _curve(axes, points, _Look(number, len(policies)), policy)
-        _time_axis(axes, data.rows, 2)
-        axes.set_ylim(bottom=0)
-        _percent(axes.yaxis)
+    for axes, resource in _panels_over_time(figure, data, policies, resources, 2.4):
         axes.set_ylabel(f"{resource} held")
-    _legend(panels[0])
 
 
 def _shares(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     """A panel a user, so that colours are policies here as everywhere."""
     users = list(dict.fromkeys(str(row[1]) for row in data.rows))[:-1][:_USERS_DRAWN]
-    panels = _panels(figure, len(users), 1.7)
-    for axes, user in zip(panels, users, strict=True):
-        for number, policy in enumerate(policies):
-            points = [(row[1], row[2]) for row in data.of(policy) if row[0] == user]
-            _curve(axes, points, _Look(number, len(policies)), policy)
+    for axes, user in _panels_over_time(figure, data, policies, users, 1.7):
+        axes.set_title(user, loc="left", fontsize=10).set_parse_math(False)
+    figure.supylabel("dominant share", fontsize=10)
+
+
+def _panels_over_time(
+    figure: "Figure", data: Data, policies: Sequence[str], names: Sequence[str], height: float
+) -> list[tuple["Axes", str]]:
+    """A panel for each name, with the curve of each policy's rows of that name."""
+    panels = _panels(figure, len(names), height)
+    for axes, name in zip(panels, names, strict=True):
+        for policy, look in _looks(policies):
+            _curve(axes, [(row[1], row[2]) for row in data.of(policy) if row[0] == name], look)
         _time_axis(axes, data.rows, 2)
         axes.set_ylim(bottom=0)
         _percent(axes.yaxis)
-        _title(axes, user)
-    figure.supylabel("dominant share", fontsize=10)
     _legend(panels[0])
+    return list(zip(panels, names, strict=True))
 
 
 def _queue(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     (axes,) = _panels(figure, 1, 3.0)
-    for number, policy in enumerate(policies):
-        points = [(row[0], row[1]) for row in data.of(policy)]
-        _curve(axes, points, _Look(number, len(policies)), policy)
+    for policy, look in _looks(policies):
+        _curve(axes, [(row[0], row[1]) for row in data.of(policy)], look)
     _time_axis(axes, data.rows, 1)
     axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(0, 1.5 * max(1.0, *(_number(row[2]) for row in data.rows)))
@@ -101,9 +105,9 @@ def _queue(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
 
 def _completion(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     (axes,) = _panels(figure, 1, 3.6)
-    for number, policy in enumerate(policies):
+    for policy, look in _looks(policies):
         points = [(max(_LEAST_S, _number(row[0])), _number(row[1])) for row in data.of(policy)]
-        _steps(axes, [points[0], *points] if points else [], _Look(number, len(policies)), policy)
+        _steps(axes, [*points[:1], *points], look)
     last_s = max(_number(row[1]) for row in data.rows)
     shown = [size for size in _LENGTHS_S if size <= 2 * last_s]
     axes.set_xscale("log")
@@ -111,26 +115,28 @@ def _completion(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     axes.set_xticks([], minor=True)
     axes.set_xlim(_LEAST_S, 1.5 * max(last_s, 1.0))
     axes.set_ylim(0, 1.02)
-    _percent(axes.yaxis)
-    axes.set_xlabel("completion time")
-    axes.set_ylabel("of all jobs")
-    axes.grid(visible=True, alpha=0.3)
-    _legend(axes)
+    _end(axes, "completion time", "of all jobs")
 
 
 def _slowdown(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     """Those beyond a value and not those up to it: what matters are the few that are slowed down a lot."""
     (axes,) = _panels(figure, 1, 3.6)
-    for number, policy in enumerate(policies):
+    for policy, look in _looks(policies):
         points = [(max(1.0, _number(row[0])), 1 - _number(row[1])) for row in data.of(policy)]
-        _steps(axes, [(1.0, 1.0), *points], _Look(number, len(policies)), policy)
+        _steps(axes, [(1.0, 1.0), *points], look)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_yscale("log")
     axes.set_ylim(top=1)
+    what = "bounded slowdown: completion over that with nothing to wait for, of 10 s at least"
+    _end(axes, what, "of all jobs are slowed down more")
+
+
+def _end(axes: "Axes", x_label: str, y_label: str) -> None:
+    """Finish a chart of fractions of all jobs."""
     _percent(axes.yaxis)
-    axes.set_xlabel("bounded slowdown: completion over that with nothing to wait for, of 10 s at least")
-    axes.set_ylabel("of all jobs are slowed down more")
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
     axes.grid(visible=True, alpha=0.3)
     _legend(axes)
 
@@ -148,32 +154,32 @@ def _sizes(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
         rows = [row for row in data.of(policy) if row[0] in places]
         centres = [places[int(_number(row[0]))] + (number - len(policies) / 2) * step for row in rows]
         ratios = [1 - _number(row[4]) for row in rows]
-        below = [min(_number(row[5]), 0.99 * ratio) for row, ratio in zip(rows, ratios, strict=True)]
+        above = [_number(row[5]) for row in rows]
+        below = [min(half_width, 0.99 * ratio) for half_width, ratio in zip(above, ratios, strict=True)]
         axes.errorbar(
-            centres, ratios, yerr=[below, [_number(row[5]) for row in rows]],
-            color=f"C{number % 10}", marker="o", linestyle="", capsize=3, label=policy,
+            centres, ratios, yerr=[below, above], color=_colour(number), marker="o", linestyle="", capsize=3, label=policy
         )  # fmt: skip
     axes.set_xticks(range(len(classes)), [f"{size_name(a, b)}\n{jobs:,.0f} jobs" for a, b, jobs in classes])
     axes.set_xlim(-0.6, max(0, len(classes) - 1) + 0.6)
-    _multiples(axes, f"mean completion, of that under {policies[0]}")
-    axes.set_xlabel("tasks of the job")
-    _legend(axes)
+    _multiples(axes, policies[0], "tasks of the job")
 
 
 def _waits(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     (axes,) = _panels(figure, 1, 3.6)
     tasks = {_number(row[1]): _number(row[2]) for row in reversed(data.rows)}
     sizes = sorted(tasks)
+    width = 0.8 / len(policies)
     for number, policy in enumerate(policies):
         rows = data.of(policy)
-        places = [sizes.index(_number(row[0])) for row in rows]
-        means, most = [_number(row[2]) for row in rows], [_number(row[4]) for row in rows]
-        centres = _bars(axes, places, means, number, len(policies), policy)
-        for centre, mean, long in zip(centres, means, most, strict=True):
+        shift = (number - (len(policies) - 1) / 2) * width
+        centres = [sizes.index(_number(row[0])) + shift for row in rows]
+        means = [_number(row[2]) for row in rows]
+        axes.bar(centres, means, width, color=_colour(number), label=policy)
+        for centre, mean, row in zip(centres, means, rows, strict=True):
             if not mean:
-                axes.annotate("0", (centre, 0), ha="center", va="bottom", fontsize=8, color=f"C{number % 10}")
-            if long:
-                axes.plot([centre], [long], linestyle="", marker="_", color="black")
+                axes.annotate("0", (centre, 0), ha="center", va="bottom", fontsize=8, color=_colour(number))
+            if most := _number(row[4]):
+                axes.plot([centre], [most], linestyle="", marker="_", color="black")
     axes.set_xticks(
         range(len(sizes)), [f"up to {100 * size:.3g} %\n{tasks[size]:,.0f} tasks" for size in sizes]
     )
@@ -194,15 +200,13 @@ def _changes(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
         ratios = sorted(1 - _number(row[3]) for row in data.of(policy))
         shown = [ratio for ratio in ratios if ratio > 0]  # of jobs that take no time there is no ratio
         axes.plot(
-            range(1, len(shown) + 1), shown, marker=".", linewidth=0.8, color=f"C{number % 10}", label=policy
+            range(1, len(shown) + 1), shown, marker=".", linewidth=0.8, color=_colour(number), label=policy
         )
-    _multiples(axes, f"mean completion, of that under {policies[0]}")
-    axes.set_xlabel("users, those who gain most first")
-    _legend(axes)
+    _multiples(axes, policies[0], "users, those who gain most first")
 
 
-def _multiples(axes: "Axes", label: str) -> None:
-    """A logarithmic axis of ratios that reaches as far as they do, with a line at 1."""
+def _multiples(axes: "Axes", first: str, x_label: str) -> None:
+    """Finish a chart with a logarithmic axis of ratios that reaches as far as they do, and a line at 1."""
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
@@ -216,8 +220,10 @@ def _multiples(axes: "Axes", label: str) -> None:
         shown, [f"{tick:,g} ×" if tick >= 1 else f"1/{1 / tick:,.3g} ×" for tick in shown], minor=False
     )
     axes.set_yticks([], minor=True)
-    axes.set_ylabel(label)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(f"mean completion, of that under {first}")
     axes.grid(visible=True, axis="y", alpha=0.3)
+    _legend(axes)
 
 
 def _ratios(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
@@ -227,7 +233,7 @@ def _ratios(figure: "Figure", data: Data, policies: Sequence[str]) -> None:
     for place, policy in enumerate(shown):
         ratio, low, high = (_number(cell) for cell in data.of(policy)[0])
         errors = [[ratio - low], [high - ratio]] if high else None
-        colour = f"C{policies.index(policy) % 10}"
+        colour = _colour(policies.index(policy))
         axes.errorbar([ratio], [place], xerr=errors, color=colour, marker="o", capsize=3)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(shown)), shown)
@@ -250,29 +256,18 @@ CHARTS: Final[dict[str, Callable[["Figure", Data, Sequence[str]], None]]] = {
 }
 """By the name of the table that a chart shows. Those of ratios, of job sizes and of users compare with the first policy and need two."""
 
-_TIMES: Final = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("s", 1))
-_STYLES: Final = ("-", "--", "-.", ":")
-_MULTIPLES: Final = (
-    *(10.0**power for power in range(-9, -1)), 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, *(10.0**power for power in range(2, 10)),
-)  # fmt: skip
 
-
-_WIDE: Final = 100.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """How the line of one policy looks among the others'."""
-
-    number: int
-    count: int
-
-    def keywords(self) -> dict[str, Any]:
-        """For matplotlib: the first lines are the widest and lie below, so that lines of one course are all seen."""
-        behind = (self.count - 1 - self.number) / max(1, self.count - 1)
-        return {
-            "color": f"C{self.number % 10}", "linestyle": _STYLES[self.number // 10 % 4], "linewidth": 1.0 + 2.2 * behind,
+def _looks(policies: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each policy and how its line looks, for matplotlib: the first are the widest and lie below, so that all are seen."""
+    for number, policy in enumerate(policies):
+        behind = (len(policies) - 1 - number) / max(1, len(policies) - 1)
+        yield policy, {
+            "color": _colour(number), "linestyle": _STYLES[number // 10 % 4], "linewidth": 1.0 + 2.2 * behind, "label": policy
         }  # fmt: skip
+
+
+def _colour(number: int) -> str:
+    return f"C{number % 10}"
 
 
 def _panels(figure: "Figure", count: int, height: float) -> list["Axes"]:
@@ -280,26 +275,15 @@ def _panels(figure: "Figure", count: int, height: float) -> list["Axes"]:
     return list(figure.subplots(count, 1, squeeze=False, sharex=True)[:, 0])
 
 
-def _curve(axes: "Axes", points: Sequence[tuple[Cell, Cell]], look: _Look, label: str) -> None:
+def _curve(axes: "Axes", points: Sequence[tuple[Cell, Cell]], look: dict[str, Any]) -> None:
     """Means over intervals, each drawn to its end."""
     if points:
         times = [0.0, *(_number(time_s) for time_s, _ in points)]
-        values = [_number(value) for _, value in points]
-        axes.stairs(values, times, baseline=None, label=label, **look.keywords())
+        axes.stairs([_number(value) for _, value in points], times, baseline=None, **look)
 
 
-def _steps(axes: "Axes", points: Sequence[tuple[float, float]], look: _Look, label: str) -> None:
-    axes.step([x for x, _ in points], [y for _, y in points], where="post", label=label, **look.keywords())
-
-
-def _bars(
-    axes: "Axes", places: Sequence[int], values: Sequence[float], number: int, count: int, label: str
-) -> list[float]:
-    """One policy's bars beside the others'; gives where they stand."""
-    width = 0.8 / count
-    centres = [place + (number - (count - 1) / 2) * width for place in places]
-    axes.bar(centres, values, width, color=f"C{number % 10}", label=label)
-    return centres
+def _steps(axes: "Axes", points: Sequence[tuple[float, float]], look: dict[str, Any]) -> None:
+    axes.step([x for x, _ in points], [y for _, y in points], where="post", **look)
 
 
 def _time_axis(axes: "Axes", rows: Sequence[tuple[Cell, ...]], place: int) -> None:
@@ -328,10 +312,6 @@ def _legend(axes: "Axes") -> None:
     )
     for text in legend.get_texts():
         text.set_parse_math(False)  # a dollar in a name is a dollar
-
-
-def _title(axes: "Axes", text: str) -> None:
-    axes.set_title(text, loc="left", fontsize=10).set_parse_math(False)
 
 
 def _number(cell: Cell) -> float:
