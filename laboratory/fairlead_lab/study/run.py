@@ -20,7 +20,6 @@ from fairlead_lab.metrics.yardstick import Yardstick, measure
 from fairlead_lab.study.study import Case, Outcome, SimulationOptions, Source, Study, Workload, work_of
 from fairlead_lab.worker_pool import FRESH, uninterrupted, worker_pool
 from fairlead_master.allocation import placement
-from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationError, AllocationSettings
 from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.weights import Weight
@@ -40,10 +39,13 @@ _LOOK_S = 0.25
 
 Progress = Callable[[Case, int, int], None]
 """Told of a case how many tasks have finished, of how many."""
+
 TRACKED_USERS: Final = 8
 """Whose shares over time are kept: those with the most work, as many as a plot can tell apart by colour."""
 STALL_MS: Final = 30 * 24 * 3_600_000
 """Without a task that starts or ends for so long, whatever waits would wait for ever: a gang that never finds its places."""
+_LEVELS: Final[Mapping[str, type[Pool | TraceCluster]]] = {"pool": Pool, "cluster": TraceCluster}
+"""Of detail; see ``SimulationOptions.level``."""
 _STRETCH: Final = 5_000
 """Occurrences between two looks at whether the run gets on."""
 
@@ -195,9 +197,8 @@ def run_policy(
             weights=options.weights,
         )
     )
-    if options.level not in _LEVELS:
-        raise AllocationError(f"level: expected {' or '.join(_LEVELS)}, got {options.level!r}")
-    simulation, allocator = _LEVELS[options.level](nodes, metrics, policy, options)
+    simulation = _simulation(nodes, metrics, policy, options)
+    allocator = simulation.allocator if isinstance(simulation, Pool) else simulation.core.allocator
     for user, weight in options.weights.items():
         allocator.set_weight(Role(user), Weight(weight))
     if allocator.allows_overcommit:
@@ -217,49 +218,25 @@ def run_policy(
     )
 
 
-def _pool(
+def _simulation(
     nodes: Sequence[Node], watcher: Watcher, policy: str, options: SimulationOptions
-) -> tuple[Pool, Allocator]:
-    pool = Pool(
-        _engine(options), nodes, watcher, settings=_settings(policy, options), options=_pool_options(options)
-    )
-    return pool, pool.allocator
-
-
-def _trace_cluster(
-    nodes: Sequence[Node], watcher: Watcher, policy: str, options: SimulationOptions
-) -> tuple[TraceCluster, Allocator]:
-    cluster = TraceCluster(
-        _engine(options), nodes, watcher, settings=_settings(policy, options), options=_pool_options(options)
-    )
-    return cluster, cluster.core.allocator
-
-
-_LEVELS: Final[Mapping[str, Callable[..., tuple[Pool | TraceCluster, Allocator]]]] = {
-    "pool": _pool,
-    "cluster": _trace_cluster,
-}
-LEVELS: Final = tuple(_LEVELS)
-"""Of detail; see ``SimulationOptions.level``."""
-
-
-def _engine(options: SimulationOptions) -> Engine:
-    return Engine(Random(options.seed), now_ms=0)  # noqa: S311 - chance that can be repeated is the purpose
-
-
-def _settings(policy: str, options: SimulationOptions) -> AllocationSettings:
-    return AllocationSettings(
-        policy=policy,
-        placement=placement.seeded(options.placement, names.slots_per_agent(policy), options.seed),
-        when_head_does_not_fit=options.when_head_does_not_fit,
-    )
-
-
-def _pool_options(options: SimulationOptions) -> PoolOptions:
-    return PoolOptions(
-        role_of=options.user_of,
-        forgets_idle=options.is_user_per_job,
-        slowdown=Slowdown(options.memory_slowdown),
+) -> Pool | TraceCluster:
+    if options.level not in _LEVELS:
+        raise AllocationError(f"level: expected {' or '.join(_LEVELS)}, got {options.level!r}")
+    return _LEVELS[options.level](
+        Engine(Random(options.seed), now_ms=0),  # noqa: S311 - chance that can be repeated is the purpose
+        nodes,
+        watcher,
+        settings=AllocationSettings(
+            policy=policy,
+            placement=placement.seeded(options.placement, names.slots_per_agent(policy), options.seed),
+            when_head_does_not_fit=options.when_head_does_not_fit,
+        ),
+        options=PoolOptions(
+            role_of=options.user_of,
+            forgets_idle=options.is_user_per_job,
+            slowdown=Slowdown(options.memory_slowdown),
+        ),
     )
 
 
