@@ -9,14 +9,13 @@ from fairlead_lab.metrics.result import (
     UNFINISHED,
     JobSizeClass,
     PolicyResult,
-    Refused,
     ResourceUse,
     Series,
     SizeClass,
     UserReport,
 )
 from fairlead_lab.metrics.shares import Standing
-from fairlead_lab.metrics.statistics import spread
+from fairlead_lab.metrics.statistics import Spread, spread
 from fairlead_lab.metrics.sums import Metrics
 from fairlead_proto.resources import STANDARD_NAMES
 from fairlead_sim.workload import Job
@@ -47,7 +46,7 @@ def sum_up(
     """
     end_ms = metrics.last_change_ms
     metrics.shares.settle(end_ms)
-    slowdowns, bounded = _slowdowns(metrics), _bounded_slowdowns(metrics)
+    slowdowns, bounded = _slowdowns(metrics), _slowdowns(metrics, SHORT_MS)
     users = _users(metrics, slowdowns, alone_ms)
     return PolicyResult(
         policy=policy,
@@ -56,13 +55,13 @@ def sum_up(
         jobs=len(metrics.arrived_places),
         jobs_finished=metrics.jobs_finished,
         jobs_refused=sum(refusal.jobs for refusal in metrics.refusals.values()),
-        refused=_refused(metrics),
+        refused=list(metrics.refusals.values()),
         tasks=metrics.tasks_arrived,
         tasks_finished=metrics.tasks_finished,
         makespan_ms=end_ms - metrics.first_arrival_ms,
-        completion_ms=spread([took_ms for took_ms in metrics.completion_ms if took_ms != UNFINISHED]),
-        slowdown=spread([factor for factor in slowdowns if factor != UNFINISHED]),
-        bounded_slowdown=spread([factor for factor in bounded if factor != UNFINISHED]),
+        completion_ms=_of_finished(metrics.completion_ms),
+        slowdown=_of_finished(slowdowns),
+        bounded_slowdown=_of_finished(bounded),
         wait_ms=metrics.wait_ms.spread(),
         resources=_resources(metrics),
         crowded_fraction=_part(metrics.crowded_ms, metrics.running.until(end_ms)) or 0.0,
@@ -89,26 +88,19 @@ def ideal_ms(job: Job) -> int:
     return sum(max(bundle.duration_ms for bundle in stage) for stage in job.stages())
 
 
-def _slowdowns(metrics: Metrics) -> "array[float]":
-    """Of each job its completion over the ideal; an ideal of zero counts as one millisecond."""
+def _slowdowns(metrics: Metrics, least_ms: int = 0) -> "array[float]":
+    """Of each job its completion over the ideal, both no less than ``least_ms``; an ideal of zero counts as one millisecond."""
     return array(
         "d",
         [
-            UNFINISHED if took_ms == UNFINISHED else took_ms / max(1, ideal_ms(job))
+            UNFINISHED if took_ms == UNFINISHED else max(least_ms, took_ms) / max(1, least_ms, ideal_ms(job))
             for job, took_ms in zip(metrics.subject.jobs, metrics.completion_ms, strict=True)
         ],
     )
 
 
-def _bounded_slowdowns(metrics: Metrics) -> "array[float]":
-    """The same where completion and ideal both count as ``SHORT_MS`` at least."""
-    return array(
-        "d",
-        [
-            UNFINISHED if took_ms == UNFINISHED else max(SHORT_MS, took_ms) / max(SHORT_MS, ideal_ms(job))
-            for job, took_ms in zip(metrics.subject.jobs, metrics.completion_ms, strict=True)
-        ],
-    )
+def _of_finished(values: Sequence[float]) -> Spread:
+    return spread([value for value in values if value != UNFINISHED])
 
 
 def _below_fraction(metrics: Metrics) -> float | None:
@@ -117,13 +109,6 @@ def _below_fraction(metrics: Metrics) -> float | None:
         sum(standing.below_ms for standing in standings),
         sum(standing.contending_ms for standing in standings),
     )
-
-
-def _refused(metrics: Metrics) -> list[Refused]:
-    return [
-        Refused(reason=why, jobs=one.jobs, tasks=one.tasks, example=one.example)
-        for why, one in metrics.refusals.items()
-    ]
 
 
 def _waits_by_size(metrics: Metrics) -> list[SizeClass]:

@@ -7,11 +7,11 @@ replay feeds it the tasks of its records, which may start late, fail or never st
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fairlead_lab.metrics.integrals import Crowding, Holding, Integral, Timeline
-from fairlead_lab.metrics.result import UNFINISHED
+from fairlead_lab.metrics.result import UNFINISHED, Refused
 from fairlead_lab.metrics.shares import SharesSoFar
 from fairlead_lab.metrics.statistics import VALUES_MAX, Distribution
 from fairlead_lab.workloads.plan import dominant_fraction
@@ -31,16 +31,6 @@ class UserSums:
     tasks_finished: int = 0
     wait_ms: int = 0
     """Of his finished tasks, summed."""
-
-
-@dataclass(slots=True)
-class Refusal:
-    """Jobs that were refused for one reason."""
-
-    example: str
-    """Id of the first of them."""
-    jobs: int = 0
-    tasks: int = 0
 
 
 @dataclass(slots=True)
@@ -109,7 +99,7 @@ class Metrics:
         self.waits_by_size = [Distribution(subject.waits_apart_max) for _ in subject.size_ends]
         self.users: dict[str, UserSums] = {}
         """By name, in order of arrival."""
-        self.refusals: dict[str, Refusal] = {}
+        self.refusals: dict[str, Refused] = {}
         """By reason."""
         self.arrived_places: list[int] = []
         """Of the jobs that arrived, refused ones left out here and below."""
@@ -214,10 +204,11 @@ class Metrics:
 
     def refused(self, job: Job, bundle: Bundle, why: str, now_ms: int) -> None:  # noqa: ARG002 - told to all watchers
         """See ``Watcher``."""
-        refusal = self.refusals.setdefault(self._reason(bundle, why), Refusal(job.job_id))
-        refusal.jobs += 1
+        reason = self._reason(bundle, why)
+        first = Refused(reason=reason, jobs=0, tasks=0, example=job.job_id)
+        former = self.refusals.get(reason, first)
+        self.refusals[reason] = replace(former, jobs=former.jobs + 1, tasks=former.tasks + job.tasks)
         self.jobs_left -= 1
-        refusal.tasks += job.tasks
 
     def started(self, batch: Batch) -> None:
         """See ``Watcher``."""
