@@ -1,18 +1,60 @@
-"""Fairness reports as tables, one column a run, so that policies can be read side by side."""
+"""The report of a replay as tables, one column a run, so that policies can be read side by side."""
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from string import Formatter
+from typing import Any, Final
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from fairlead_lab.metrics.report import ReplayReport
-from fairlead_lab.metrics.result import PolicyResult, ResourceUse, UserReport
+from fairlead_lab.metrics.result import PolicyResult, UserReport
 from fairlead_lab.metrics.statistics import Spread
 
 USERS_SHOWN_MAX: Final = 30
 """A screen; the JSON has them all."""
+
+_OF_REPORTS: Final = (
+    ("jobs finished", "{0.result.jobs_finished} of {0.result.jobs}"),
+    ("tasks finished", "{0.result.tasks_finished} of {0.result.tasks}"),
+    (
+        "failed / lost / not ended / retries",
+        "{0.tasks_failed} / {0.tasks_lost} / {0.tasks_unended} / {0.retries}",
+    ),
+    ("makespan", "{0.result.makespan_ms:time}"),
+    ("job completion, mean / p50 / p95 / p99", "{0.result.completion_ms:time}"),
+    ("job slowdown, mean / p50 / p95 / p99", "{0.result.slowdown:.2f}"),
+    ("task wait, mean / p50 / p95 / p99", "{0.result.wait_ms:time}"),
+    ("process beyond its sleep, mean / p50 / p95 / p99", "{0.launch_overhead_ms:time}"),
+    ("arrival lag of the replay, mean / p50 / p95 / p99", "{0.lag_ms:time}"),
+    ("two or more users wanted more for", "{0.result.contended_ms:time}"),
+    ("Jain's index of their dominant shares", "{0.result.jain:.3f}"),
+    ("their time below 1/n of those present", "{0.result.below_fraction:percent}"),
+    (
+        "users worse off than on a static 1/n (clearly)",
+        "{0.result.violations} ({0.result.clear_violations}) of {0.result.users}",
+    ),
+    ("task time on agents promised twice", "{0.result.crowded_fraction:percent}"),
+    ("decisions", "{0.result.decisions} ({0.decisions_per_s:.1f}/s)"),
+    ("CPU time of the master", "{0.master_cpu_ms:time}"),
+)
+"""Title and cell of each row; see ``_Cells``."""
+
+_OF_RESOURCES: Final = (
+    ("held by tasks", "{0.held:percent}"),
+    ("held until the last arrival", "{0.held_until_last_arrival:percent}"),
+    ("promised beyond its agent", "{0.over:percent}"),
+    ("allocated (master's samples)", "{0.allocated:percent}"),
+    ("used (measured, samples)", "{0.used:percent}"),
+)
+
+_SHORT: Final = (
+    ("jobs finished", "{0.jobs_finished} of {0.jobs}"),
+    ("mean job completion", "{0.completion_ms.mean:time}"),
+    ("95 % of jobs within", "{0.completion_ms.p95:time}"),
+    ("all done after", "{0.makespan_ms:time}"),
+)
 
 
 def print_reports(console: Console, reports: Sequence[ReplayReport]) -> None:
@@ -21,112 +63,85 @@ def print_reports(console: Console, reports: Sequence[ReplayReport]) -> None:
     Where there is no terminal they are Markdown, to be kept in a document.
     """
     results = [report.result for report in reports]
-    for table in (summary_table(reports), user_table(results), size_table(results)):
+    for table in (_summary_table(reports), _user_table(results), _size_table(results)):
         if not console.is_terminal:
             table.box = box.MARKDOWN
         console.print(table)
         console.print()
 
 
-def summary_table(reports: Sequence[ReplayReport]) -> Table:
+def _summary_table(reports: Sequence[ReplayReport]) -> Table:
     """The run as a whole: what finished, when, how full the cluster was, how fair."""
-    table = Table(title="The run", title_justify="left")
-    table.add_column("measure")
     results = [report.result for report in reports]
-    for result in results:
-        table.add_column(
-            result.policy if result.is_complete else f"{result.policy} (cut short)", justify="right"
-        )
-    for name, cell in _SUMMARY:
-        table.add_row(name, *(cell(report) for report in reports))
+    runs = [run.policy if run.is_complete else f"{run.policy} (cut short)" for run in results]
+    table = _table("The run", ["measure"], runs)
+    for title, text in _OF_REPORTS:
+        table.add_row(title, *_cells(reports, text))
     for resource in _resources(results):
-        for name, pick in _USE:
-            table.add_row(f"{resource}: {name}", *(_use(result, resource, pick) for result in results))
+        for title, text in _OF_RESOURCES:
+            table.add_row(f"{resource}: {title}", *_use(results, resource, text))
     return table
 
 
 def short_table(results: Sequence[PolicyResult]) -> Table:
     """What a person compares first: done, how soon, how full, and who had what share."""
-    table = Table(title_justify="left")
-    table.add_column("")
-    for result in results:
-        table.add_column(result.policy, justify="right")
-    table.add_row("jobs finished", *(f"{result.jobs_finished} of {result.jobs}" for result in results))
-    table.add_row("mean job completion", *(seconds(result.completion_ms.mean) for result in results))
-    table.add_row("95 % of jobs within", *(seconds(result.completion_ms.p95) for result in results))
-    table.add_row("all done after", *(seconds(result.makespan_ms) for result in results))
+    table = _table(None, [""], [result.policy for result in results])
+    for title, text in _SHORT:
+        table.add_row(title, *_cells(results, text))
     for resource in _resources(results):
-        table.add_row(
-            f"{resource}: held by tasks",
-            *(_use(result, resource, lambda use: use.held) for result in results),
-        )
-    table.add_row(
-        "task time on agents promised twice", *(percent(result.crowded_fraction) for result in results)
-    )
-    columns = [{user.user: user for user in result.users} for result in results]
-    for name in sorted({name for column in columns for name in column}):
-        shares = (column[name].mean_share if name in column else None for column in columns)
-        table.add_row(f"mean dominant share of {name}", *(percent(share) for share in shares))
+        table.add_row(f"{resource}: held by tasks", *_use(results, resource, "{0.held:percent}"))
+    table.add_row("task time on agents promised twice", *_cells(results, "{0.crowded_fraction:percent}"))
+    for name, found in _by_user(results).items():
+        table.add_row(f"mean dominant share of {name}", *_cells(found, "{0.mean_share:percent}"))
     return table
 
 
-def user_table(results: Sequence[PolicyResult]) -> Table:
+def _user_table(results: Sequence[PolicyResult]) -> Table:
     """Each user: jobs, mean completion, mean dominant share, by run."""
-    table = Table(title="Users: mean completion, mean dominant share while present", title_justify="left")
-    table.add_column("user")
-    table.add_column("jobs", justify="right")
-    table.add_column("alone on 1/n", justify="right")
-    for result in results:
-        table.add_column(f"{result.policy}: completion", justify="right")
-        table.add_column("share", justify="right")
-    columns = [{user.user: user for user in result.users} for result in results]
-    names = sorted({name for column in columns for name in column})
-    for name in names[:USERS_SHOWN_MAX]:
-        found = [column.get(name) for column in columns]
+    runs = [title for result in results for title in (f"{result.policy}: completion", "share")]
+    title = "Users: mean completion, mean dominant share while present"
+    table = _table(title, ["user"], ["jobs", "alone on 1/n", *runs])
+    users = _by_user(results)
+    for name, found in list(users.items())[:USERS_SHOWN_MAX]:
         known = next(user for user in found if user is not None)
+        alone = "never" if known.alone_completion_ms is None else seconds(known.alone_completion_ms)
         cells = [
-            text
+            cell
             for user in found
-            for text in (
-                (
-                    seconds(user.mean_completion_ms) + _mark(user),
-                    percent(user.mean_share),
-                )
-                if user is not None
-                else ("-", "-")
+            for cell in _cells(
+                [user], f"{{0.mean_completion_ms:time}}{_mark(user)}", "{0.mean_share:percent}"
             )
         ]
-        alone = "never" if known.alone_completion_ms is None else seconds(known.alone_completion_ms)
         table.add_row(name, str(known.jobs), alone, *cells)
-    if len(names) > USERS_SHOWN_MAX:
-        table.caption = f"and {len(names) - USERS_SHOWN_MAX} more users (see --json)"
+    if len(users) > USERS_SHOWN_MAX:
+        table.caption = f"and {len(users) - USERS_SHOWN_MAX} more users (see --json)"
     else:
         table.caption = "! worse than on an own static 1/n of the cluster, !! by more than launches explain; never: a task exceeds it"
     return table
 
 
-def _mark(user: UserReport) -> str:
-    return " !!" if user.is_clearly_worse_than_alone else " !" if user.is_worse_than_alone else ""
+def _by_user(results: Sequence[PolicyResult]) -> dict[str, list[UserReport | None]]:
+    """By name, in its order: the user in each run; None where he had no job."""
+    columns = [{user.user: user for user in result.users} for result in results]
+    names = sorted({name for column in columns for name in column})
+    return {name: [column.get(name) for column in columns] for name in names}
 
 
-def size_table(results: Sequence[PolicyResult]) -> Table:
+def _mark(user: UserReport | None) -> str:
+    if user is None or not user.is_worse_than_alone:
+        return ""
+    return " !!" if user.is_clearly_worse_than_alone else " !"
+
+
+def _size_table(results: Sequence[PolicyResult]) -> Table:
     """Mean and p95 wait of tasks by quartile of their size."""
-    table = Table(title="Wait by size of demand (largest share of an agent)", title_justify="left")
-    table.add_column("size up to", justify="right")
-    table.add_column("tasks", justify="right")
-    for result in results:
-        table.add_column(f"{result.policy}: mean", justify="right")
-        table.add_column("p95", justify="right")
+    runs = [title for result in results for title in (f"{result.policy}: mean", "p95")]
+    table = _table("Wait by size of demand (largest share of an agent)", [], ["size up to", "tasks", *runs])
     columns = [{entry.largest_size: entry for entry in result.waits_by_size} for result in results]
     for size in sorted({size for column in columns for size in column}):
         found = [column.get(size) for column in columns]
         count = next(str(entry.wait.count) for entry in found if entry is not None)
-        cells = [
-            text
-            for entry in found
-            for text in ((seconds(entry.wait.mean), seconds(entry.wait.p95)) if entry else ("-", "-"))
-        ]
-        table.add_row(percent(size), count, *cells)
+        table.add_row(percent(size), count, *_cells(found, "{0.wait.mean:time}", "{0.wait.p95:time}"))
     return table
 
 
@@ -143,64 +158,41 @@ def percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
 
 
-def _times(found: Spread) -> str:
-    return " / ".join(seconds(number) for number in (found.mean, found.p50, found.p95, found.p99))
+class _Cells(Formatter):
+    """Fills in the texts of cells: also times and fractions, four numbers of a spread, the length of a list, a dash for None."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            return "-"
+        if isinstance(value, list):
+            return str(len(value))
+        if isinstance(value, Spread):
+            numbers = (value.mean, value.p50, value.p95, value.p99)
+            return " / ".join(self.format_field(number, format_spec) for number in numbers)
+        write = {"time": seconds, "percent": percent}.get(format_spec)
+        return write(value) if write else format(value, format_spec)
 
 
-def _factors(found: Spread) -> str:
-    return " / ".join(f"{number:.2f}" for number in (found.mean, found.p50, found.p95, found.p99))
+def _cells(sources: Iterable[object], *texts: str) -> list[str]:
+    """The texts filled in with each source in turn; dashes for None."""
+    return ["-" if source is None else _Cells().format(text, source) for source in sources for text in texts]
 
 
-_SUMMARY: Final[tuple[tuple[str, Callable[[ReplayReport], str]], ...]] = (
-    ("jobs finished", lambda report: f"{report.result.jobs_finished} of {report.result.jobs}"),
-    ("tasks finished", lambda report: f"{report.result.tasks_finished} of {report.result.tasks}"),
-    (
-        "failed / lost / not ended / retries",
-        lambda report: (
-            f"{report.tasks_failed} / {report.tasks_lost} / {report.tasks_unended} / {report.retries}"
-        ),
-    ),
-    ("makespan", lambda report: seconds(report.result.makespan_ms)),
-    ("job completion, mean / p50 / p95 / p99", lambda report: _times(report.result.completion_ms)),
-    ("job slowdown, mean / p50 / p95 / p99", lambda report: _factors(report.result.slowdown)),
-    ("task wait, mean / p50 / p95 / p99", lambda report: _times(report.result.wait_ms)),
-    (
-        "process beyond its sleep, mean / p50 / p95 / p99",
-        lambda report: _times(report.launch_overhead_ms),
-    ),
-    ("arrival lag of the replay, mean / p50 / p95 / p99", lambda report: _times(report.lag_ms)),
-    ("two or more users wanted more for", lambda report: seconds(report.result.contended_ms)),
-    (
-        "Jain's index of their dominant shares",
-        lambda report: "-" if report.result.jain is None else f"{report.result.jain:.3f}",
-    ),
-    ("their time below 1/n of those present", lambda report: percent(report.result.below_fraction)),
-    (
-        "users worse off than on a static 1/n (clearly)",
-        lambda report: (
-            f"{len(report.result.violations)} ({len(report.result.clear_violations)}) of {len(report.result.users)}"
-        ),
-    ),
-    ("task time on agents promised twice", lambda report: percent(report.result.crowded_fraction)),
-    ("decisions", lambda report: f"{report.result.decisions} ({report.decisions_per_s:.1f}/s)"),
-    ("CPU time of the master", lambda report: seconds(report.master_cpu_ms)),
-)
-
-_USE: Final[tuple[tuple[str, Callable[[ResourceUse], float | None]], ...]] = (
-    ("held by tasks", lambda use: use.held),
-    ("held until the last arrival", lambda use: use.held_until_last_arrival),
-    ("promised beyond its agent", lambda use: use.over),
-    ("allocated (master's samples)", lambda use: use.allocated),
-    ("used (measured, samples)", lambda use: use.used),
-)
+def _use(results: Sequence[PolicyResult], resource: str, text: str) -> list[str]:
+    return _cells([result.resources.get(resource) for result in results], text)
 
 
-def _use(result: PolicyResult, resource: str, pick: Callable[[ResourceUse], float | None]) -> str:
-    use = result.resources.get(resource)
-    return "-" if use is None else percent(pick(use))
+def _table(title: str | None, left: Sequence[str], right: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in left:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table
 
 
 def _resources(results: Sequence[PolicyResult]) -> list[str]:
+    """Those that were held, used or allocated in some run."""
     names: dict[str, None] = {}
     for result in results:
         names |= {
