@@ -1,9 +1,14 @@
-"""The numbers by which policies are compared, one line each, and how a person reads them."""
+"""The table of measures: what each number of a run is called, how it is written, and which end of it one wants.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+Each is defined here once. Its name is the path to its value in a result and in the JSON made of it; where the value comes
+from is said there. ``summary.csv``, half widths in JSON, the printed table, the page, the questions and the ranking of policies
+are made by walking over the table.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, unique
-from typing import Final
+from typing import Any, Final
 
 from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.metrics.statistics import Estimate, Ratio, estimate, ratio_of_means, ratio_of_percentiles
@@ -35,16 +40,34 @@ class Measure:
     """One number of a run."""
 
     name: str
-    """As a path into the run's JSON."""
+    """As a path into the run's result; of a list it is the length. ``{}`` stands for the name of a resource, in the title too."""
     title: str
     kind: Kind
     best: Best
-    pick: Callable[[PolicyResult], float | None]
-    """None where there is no such number: nothing contended, say."""
     is_of_starts: bool = False
     """Whether it counts when tasks start and what they hold, and not when they are over."""
-    ratio: Callable[[PolicyResult, PolicyResult], Ratio | None] | None = None
-    """Of two runs of the same jobs, with an interval from the jobs; None where there is no such interval."""
+    of_jobs: str = ""
+    """Where the result has this number of each job, if two runs of the same jobs have a ratio with an interval from them."""
+    is_listed: bool = True
+    """Whether tables of all measures have it; if not, it is the answer to a question alone."""
+
+    def pick(self, run: PolicyResult) -> float | None:
+        """The value; None where there is no such number: nothing contended, say, or no such resource."""
+        found: Any = run
+        for part in self.name.split("."):
+            if found is not None:
+                found = found.get(part) if isinstance(found, Mapping) else getattr(found, part)
+        return len(found) if isinstance(found, list) else found
+
+    def ratio(self, run: PolicyResult, other: PolicyResult) -> Ratio | None:
+        """Of two runs of the same jobs, with an interval from the jobs; None where there is no such interval."""
+        if not self.of_jobs:
+            return None
+        mine, theirs = getattr(run, self.of_jobs), getattr(other, self.of_jobs)
+        statistic = self.name.rpartition(".")[2]
+        if statistic == "mean":
+            return ratio_of_means(mine, theirs)
+        return ratio_of_percentiles(mine, theirs, int(statistic.removeprefix("p")))
 
     def of(self, runs: Sequence[PolicyResult]) -> Estimate | None:
         """Over the seeds of one policy; None if a run lacks it."""
@@ -108,98 +131,58 @@ def span(duration_ms: float, unit_ms: int | None = None) -> str:
     return f"{amount:,.0f} {_UNITS[size]}" if abs(amount) >= 100 else f"{amount:.3g} {_UNITS[size]}"
 
 
-FIXED: Final = (
+_TIME, _FACTOR, _FRACTION, _COUNT = Kind.TIME, Kind.FACTOR, Kind.FRACTION, Kind.COUNT
+_LOW, _HIGH, _NEITHER = Best.LOW, Best.HIGH, Best.NEITHER
+
+MEASURES: Final = (
+    Measure("completion_ms.mean", "job completion, mean", _TIME, _LOW, of_jobs="completions_ms"),
+    Measure("completion_ms.p50", "half of the jobs within", _TIME, _LOW, of_jobs="completions_ms"),
+    Measure("completion_ms.p95", "95 % of jobs within", _TIME, _LOW),
+    Measure("completion_ms.p99", "99 % of jobs within", _TIME, _LOW),
+    Measure("bounded_slowdown.mean", "bounded slowdown of jobs, mean", _FACTOR, _LOW, of_jobs="bounded_slowdowns"),
+    Measure("bounded_slowdown.p50", "  of half of the jobs at most", _FACTOR, _LOW),
+    Measure("bounded_slowdown.p95", "  of 95 % of jobs at most", _FACTOR, _LOW, of_jobs="bounded_slowdowns"),
+    Measure("bounded_slowdown.p99", "  of 99 % of jobs at most", _FACTOR, _LOW),
+    Measure("slowdown.mean", "plain slowdown of jobs, mean", _FACTOR, _LOW),
+    Measure("slowdown.p50", "  of half of the jobs at most", _FACTOR, _LOW),
+    Measure("slowdown.p95", "  of 95 % of jobs at most", _FACTOR, _LOW, of_jobs="slowdowns"),
+    Measure("slowdown.p99", "  of 99 % of jobs at most", _FACTOR, _LOW),
+    Measure("wait_ms.mean", "task wait, mean", _TIME, _LOW, is_of_starts=True),
+    Measure("makespan_ms", "all done after", _TIME, _LOW),
+    Measure("jain", "Jain's index of dominant shares", _FACTOR, _HIGH, is_of_starts=True),
+    Measure("below_fraction", "contending time below 1/n", _FRACTION, _LOW, is_of_starts=True),
+    Measure("violations", "users worse off than on an own 1/n", _COUNT, _LOW),
+    Measure("clear_violations", "  of them by more than a tenth", _COUNT, _LOW),
+    Measure("crowded_fraction", "task time on hosts promised twice", _FRACTION, _LOW),
+    Measure("utilization.{}", "{} held by tasks, mean", _FRACTION, _HIGH, is_of_starts=True),
     Measure(
-        "completion_ms.mean", "job completion, mean", Kind.TIME, Best.LOW, lambda run: run.completion_ms.mean,
-        ratio=lambda run, other: ratio_of_means(run.completions_ms, other.completions_ms),
+        "resources.{}.held_until_last_arrival", "  {} until the last arrival", _FRACTION, _HIGH, is_of_starts=True
     ),
     Measure(
-        "completion_ms.p50", "half of the jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p50,
-        ratio=lambda run, other: ratio_of_percentiles(run.completions_ms, other.completions_ms, 50),
-    ),
-    Measure("completion_ms.p95", "95 % of jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p95),
-    Measure("completion_ms.p99", "99 % of jobs within", Kind.TIME, Best.LOW, lambda run: run.completion_ms.p99),
-    Measure(
-        "bounded_slowdown.mean", "bounded slowdown of jobs, mean", Kind.FACTOR, Best.LOW,
-        lambda run: run.bounded_slowdown.mean,
-        ratio=lambda run, other: ratio_of_means(run.bounded_slowdowns, other.bounded_slowdowns),
+        "resources.{}.over_until_last_arrival", "    of it {} promised twice", _FRACTION, _NEITHER, is_of_starts=True
     ),
     Measure(
-        "bounded_slowdown.p50", "  of half of the jobs at most", Kind.FACTOR, Best.LOW,
-        lambda run: run.bounded_slowdown.p50,
+        "largest_wait_ms", "mean wait of the largest quarter of tasks", _TIME, _LOW, is_of_starts=True, is_listed=False
     ),
     Measure(
-        "bounded_slowdown.p95", "  of 95 % of jobs at most", Kind.FACTOR, Best.LOW,
-        lambda run: run.bounded_slowdown.p95,
-        ratio=lambda run, other: ratio_of_percentiles(run.bounded_slowdowns, other.bounded_slowdowns, 95),
-    ),
-    Measure(
-        "bounded_slowdown.p99", "  of 99 % of jobs at most", Kind.FACTOR, Best.LOW,
-        lambda run: run.bounded_slowdown.p99,
-    ),
-    Measure("slowdown.mean", "plain slowdown of jobs, mean", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.mean),
-    Measure("slowdown.p50", "  of half of the jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p50),
-    Measure(
-        "slowdown.p95", "  of 95 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p95,
-        ratio=lambda run, other: ratio_of_percentiles(run.slowdowns, other.slowdowns, 95),
-    ),
-    Measure("slowdown.p99", "  of 99 % of jobs at most", Kind.FACTOR, Best.LOW, lambda run: run.slowdown.p99),
-    Measure(
-        "wait_ms.mean", "task wait, mean", Kind.TIME, Best.LOW, lambda run: run.wait_ms.mean, is_of_starts=True
-    ),
-    Measure("makespan_ms", "all done after", Kind.TIME, Best.LOW, lambda run: run.makespan_ms),
-    Measure(
-        "jain", "Jain's index of dominant shares", Kind.FACTOR, Best.HIGH, lambda run: run.jain, is_of_starts=True
-    ),
-    Measure(
-        "below_fraction", "contending time below 1/n", Kind.FRACTION, Best.LOW, lambda run: run.below_fraction,
-        is_of_starts=True,
-    ),
-    Measure(
-        "violations", "users worse off than on an own 1/n", Kind.COUNT, Best.LOW, lambda run: len(run.violations)
-    ),
-    Measure(
-        "clear_violations", "  of them by more than a tenth", Kind.COUNT, Best.LOW,
-        lambda run: len(run.clear_violations),
-    ),
-    Measure(
-        "crowded_fraction", "task time on hosts promised twice", Kind.FRACTION, Best.LOW,
-        lambda run: run.crowded_fraction,
+        "used_until_last_arrival", "use of the busiest resource until the last arrival", _FRACTION, _HIGH,
+        is_of_starts=True, is_listed=False,
     ),
 )  # fmt: skip
 
 
-def measures(runs: Sequence[PolicyResult]) -> list[Measure]:
-    """All measures of these runs, those of their resources among them."""
-    names = dict.fromkeys(name for run in runs for name in run.resources)
-    of_resources = [
-        measure
-        for name in names
-        for measure in (_utilization(name), _until_last(name), _over_until_last(name))
+def measure(name: str) -> Measure:
+    """The measure of that name."""
+    return next(each for each in MEASURES if each.name == name)
+
+
+def listed_measures(runs: Iterable[PolicyResult]) -> list[Measure]:
+    """All measures of these runs that tables have; those of resources come last, resource by resource."""
+    resources = dict.fromkeys(resource for run in runs for resource in run.resources)
+    listed = [each for each in MEASURES if each.is_listed]
+    of_resources = [each for each in listed if "{}" in each.name]
+    return [each for each in listed if each not in of_resources] + [
+        replace(each, name=each.name.format(resource), title=each.title.format(resource))
+        for resource in resources
+        for each in of_resources
     ]
-    return [*FIXED, *of_resources]
-
-
-def _utilization(resource: str) -> Measure:
-    return Measure(
-        f"utilization.{resource}", f"{resource} held by tasks, mean", Kind.FRACTION, Best.HIGH,
-        lambda run: run.utilization.get(resource), is_of_starts=True,
-    )  # fmt: skip
-
-
-def _until_last(resource: str) -> Measure:
-    return Measure(
-        f"resources.{resource}.held_until_last_arrival", f"  {resource} until the last arrival",
-        Kind.FRACTION, Best.HIGH,
-        lambda run: run.resources[resource].held_until_last_arrival if resource in run.resources else None,
-        is_of_starts=True,
-    )  # fmt: skip
-
-
-def _over_until_last(resource: str) -> Measure:
-    return Measure(
-        f"resources.{resource}.over_until_last_arrival", f"    of it {resource} promised twice",
-        Kind.FRACTION, Best.NEITHER,
-        lambda run: run.resources[resource].over_until_last_arrival if resource in run.resources else None,
-        is_of_starts=True,
-    )  # fmt: skip

@@ -185,6 +185,17 @@ class PolicyResult:
         return {name: use.held for name, use in self.resources.items()}
 
     @property
+    def largest_wait_ms(self) -> float | None:
+        """Mean wait of the tasks of the largest class of demand size; None if there are none."""
+        return self.waits_by_size[-1].wait.mean if self.waits_by_size else None
+
+    @property
+    def used_until_last_arrival(self) -> float | None:
+        """Of the resource that is held most until the last arrival, without what is promised twice; None of no resource."""
+        uses = self.resources.values()
+        return max((use.held_until_last_arrival - use.over_until_last_arrival for use in uses), default=None)
+
+    @property
     def events_per_s(self) -> float:
         """Events per second of real time."""
         return self.events / self.took_s if self.took_s else 0.0
@@ -192,13 +203,8 @@ class PolicyResult:
     def as_json(self) -> dict[str, Any]:
         """Everything but the series and the jobs, as plain data that is the same for every run of one seed."""
         left_out = ("series", "completions_ms", "slowdowns", "bounded_slowdowns", "took_s")
-        data = {name: value for name, value in _plain(self).items() if name not in left_out}
+        data = {name: value for name, value in asdict(self).items() if name not in left_out}
+        for user, entry in zip(self.users, data["users"], strict=True):
+            entry["is_worse_than_alone"] = user.is_worse_than_alone
         data["utilization"] = self.utilization
         return data
-
-
-def _plain(result: PolicyResult) -> dict[str, Any]:
-    data = asdict(result)
-    for user, entry in zip(result.users, data["users"], strict=True):
-        entry["is_worse_than_alone"] = user.is_worse_than_alone
-    return data

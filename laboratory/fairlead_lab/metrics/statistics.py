@@ -104,11 +104,9 @@ def _rounded(value: int) -> int:
 
 def spread(values: Sequence[float]) -> Spread:
     """Mean and percentiles of the values, in their unit."""
-    ordered = sorted(values)
-    if not ordered:
-        return Spread(count=0, mean=0.0, p50=0.0, p95=0.0, p99=0.0, most=0.0)
+    ordered = sorted(values) or [0.0]
     return Spread(
-        count=len(ordered),
+        count=len(values),
         mean=sum(ordered) / len(ordered),
         p50=percentile(ordered, 50),
         p95=percentile(ordered, 95),
@@ -195,6 +193,11 @@ class Ratio:
     low: float | None
     """None if there are too few values."""
     high: float | None
+
+    @property
+    def may_be_one(self) -> bool:
+        """Whether the interval holds 1, so that the difference may be chance; not, if there is no interval."""
+        return self.low is not None and self.high is not None and self.low <= 1 <= self.high
 
 
 def ratio_of_means(values: Sequence[float], reference: Sequence[float], *, seed: int = 1) -> Ratio | None:

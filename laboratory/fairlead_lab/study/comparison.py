@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_lab.metrics.measures import Best, Measure
+from fairlead_lab.metrics.measures import Best, Measure, listed_measures
 from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.metrics.statistics import Estimate, Ratio, estimate, plain_ratio, ratio_of_means
 
@@ -19,6 +19,14 @@ _ALIKE: Final = 0.01
 """Policies that differ by less than a hundredth are the same to an operator."""
 NOTICEABLE: Final = 0.05
 """A user whose mean completion changes by less is neither better nor worse off."""
+
+
+def measured(results: Mapping[str, Sequence[PolicyResult]]) -> list[tuple[Measure, list[Estimate | None]]]:
+    """Each measure that tables have, with every policy's value in their order."""
+    return [
+        (measure, [measure.of(runs) for runs in results.values()])
+        for measure in listed_measures(run for runs in results.values() for run in runs)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ def rank(measure: Measure, results: Mapping[str, Sequence[PolicyResult]]) -> Ran
         for place, runs in enumerate(results.values())
         if (value := measure.of(runs)) is not None and place not in left_out
     }
-    has_interval = measure.ratio is not None or any(len(runs) > 1 for _, runs in found.values())
+    has_interval = bool(measure.of_jobs) or any(len(runs) > 1 for _, runs in found.values())
     if measure.best is Best.NEITHER or len(found) < 2:
         return Ranking(frozenset(), has_interval, left_out)
     choose = min if measure.best is Best.LOW else max
@@ -104,13 +112,8 @@ def _are_alike(
     if len(runs) > 1:
         difference = _difference(measure, runs, best_runs)
         return abs(difference.mean) <= (difference.half_width or 0.0)
-    ratio = measure.ratio(runs[0], best_runs[0]) if measure.ratio is not None else None
-    return (
-        ratio is not None
-        and ratio.low is not None
-        and ratio.high is not None
-        and ratio.low <= 1 <= ratio.high
-    )
+    ratio = measure.ratio(runs[0], best_runs[0])
+    return ratio is not None and ratio.may_be_one
 
 
 def _difference(measure: Measure, runs: Sequence[PolicyResult], others: Sequence[PolicyResult]) -> Estimate:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fairlead_lab.metrics.measures import measures
+from fairlead_lab.metrics.measures import listed_measures
 from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.study.comparison import NOTICEABLE, changes_by_user, completion_ratio, reductions_by_size
 from fairlead_lab.study.study import Outcome
@@ -66,7 +66,7 @@ def _policy(runs: Sequence[PolicyResult], *, with_speed: bool) -> dict[str, Any]
     found["is_complete"] = all(run.is_complete for run in runs)
     found["half_width"] = {
         measure.name: known.half_width
-        for measure in measures(runs)
+        for measure in listed_measures(runs)
         if (known := measure.of(runs)) is not None
     }
     found["runs"] = singles

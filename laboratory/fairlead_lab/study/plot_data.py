@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_lab.metrics.measures import measures
+from fairlead_lab.metrics.measures import listed_measures
 from fairlead_lab.metrics.result import UNFINISHED, PolicyResult, Series
 from fairlead_lab.study.comparison import changes_by_user, completion_ratio, reductions_by_size
 from fairlead_lab.study.study import Outcome
@@ -43,7 +43,7 @@ def all_data(outcome: Outcome) -> dict[str, Data]:
 
 def _summary(outcome: Outcome) -> Rows:
     for policy, runs in outcome.results.items():
-        for measure in measures(runs):
+        for measure in listed_measures(runs):
             found = measure.of(runs)
             if found is not None:
                 yield policy, measure.name, found.mean, found.half_width

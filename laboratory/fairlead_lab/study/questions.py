@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_lab.metrics.measures import FIXED, Best, Kind, Measure, unit_of
-from fairlead_lab.metrics.result import PolicyResult
+from fairlead_lab.metrics.measures import Measure, measure, unit_of
 from fairlead_lab.study.comparison import rank
 from fairlead_lab.study.study import Outcome
 
@@ -52,27 +51,23 @@ def answers(outcome: Outcome) -> list[Answer]:
     """The questions that this study's numbers answer."""
     found = []
     for question in QUESTIONS:
-        measure = question.measure
-        estimates = [measure.of(runs) for runs in outcome.results.values()]
+        asked = question.measure
+        estimates = [asked.of(runs) for runs in outcome.results.values()]
         if any(each is not None for each in estimates):
-            ranking = rank(measure, outcome.results)
+            ranking = rank(asked, outcome.results)
             unit_ms = unit_of([each.mean for each in estimates if each is not None])
             found.append(
                 Answer(
                     question=question,
                     meaning=question.meaning + question.more(outcome),
-                    numbers=measure.write_all(estimates),
+                    numbers=asked.write_all(estimates),
                     best=ranking.best,
                     left_out=ranking.left_out,
                     has_interval=ranking.has_interval,
-                    finest=measure.write(ranking.finest, unit_ms) if ranking.finest else "",
+                    finest=asked.write(ranking.finest, unit_ms) if ranking.finest else "",
                 )
             )
     return found
-
-
-def _largest_wait(run: PolicyResult) -> float | None:
-    return run.waits_by_size[-1].wait.mean if run.waits_by_size else None
 
 
 def _how_large(outcome: Outcome) -> str:
@@ -83,14 +78,6 @@ def _how_large(outcome: Outcome) -> str:
     part = classes[-1].wait.count / sum(each.wait.count for each in classes)
     return (
         f": more than {100 * classes[-2].largest_size:.3g} % of the largest, {100 * part:.0f} % of all tasks."
-    )
-
-
-def _in_use(run: PolicyResult) -> float | None:
-    """Of the resource that is used most."""
-    return max(
-        (use.held_until_last_arrival - use.over_until_last_arrival for use in run.resources.values()),
-        default=None,
     )
 
 
@@ -105,22 +92,18 @@ def _who_is_asked(outcome: Outcome) -> str:
     )
 
 
-def _fixed(name: str) -> Measure:
-    return next(measure for measure in FIXED if measure.name == name)
-
-
 QUESTIONS: Final = (
     Question(
         "Under which are jobs done soonest, on average?",
         "the mean completion",
         "Mean time from submission to the end of a job's last task. A few very long jobs weigh much.",
-        _fixed("completion_ms.mean"),
+        measure("completion_ms.mean"),
     ),
     Question(
         "Under which is a typical job done soonest?",
         "the typical job",
         "Half of the jobs take at most so long.",
-        _fixed("completion_ms.p50"),
+        measure("completion_ms.p50"),
     ),
     Question(
         "Under which are the unlucky jobs slowed down least?",
@@ -129,16 +112,13 @@ QUESTIONS: Final = (
             "Slowdown is how many times as long a job took as it would have with nothing to wait for, where less than 10 s counts "
             "as 10 s; of 95 % of jobs it is at most this."
         ),
-        _fixed("bounded_slowdown.p95"),
+        measure("bounded_slowdown.p95"),
     ),
     Question(
         "Under which do the largest tasks wait least?",
         "the largest tasks",
         "Mean wait of the tasks that want the largest part of a node",
-        Measure(
-            "largest_wait_ms", "mean wait of the largest quarter of tasks", Kind.TIME, Best.LOW, _largest_wait,
-            is_of_starts=True,
-        ),
+        measure("largest_wait_ms"),
         _how_large,
     ),
     Question(
@@ -148,7 +128,7 @@ QUESTIONS: Final = (
             "Users whose jobs take longer on average, by more than a tenth, than if each of the n users had 1/n of the cluster "
             "to himself."
         ),
-        _fixed("clear_violations"),
+        measure("clear_violations"),
         _who_is_asked,
     ),
     Question(
@@ -158,15 +138,12 @@ QUESTIONS: Final = (
             "Jain's index of dominant shares, a dominant share being the largest part that somebody holds of any one resource: "
             "1 if all are equal, 1/n if one of n has everything."
         ),
-        _fixed("jain"),
+        measure("jain"),
     ),
     Question(
         "Under which is most of the cluster in use while work arrives?",
         "the use of the cluster",
         "What running tasks hold of the resource that is held most, until the last job arrives, without what is promised twice.",
-        Measure(
-            "used_until_last_arrival", "use of the busiest resource until the last arrival", Kind.FRACTION, Best.HIGH,
-            _in_use, is_of_starts=True,
-        ),
+        measure("used_until_last_arrival"),
     ),
 )  # fmt: skip

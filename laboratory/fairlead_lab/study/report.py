@@ -12,17 +12,16 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fairlead_lab.metrics.measures import Best, measures
+from fairlead_lab.metrics.measures import Best
 from fairlead_lab.metrics.result import SHORT_MS, PolicyResult
-from fairlead_lab.study.advice import how_told_apart, summary, what_seeds_change
+from fairlead_lab.study.advice import placed_by_chance, summary
 from fairlead_lab.study.charts import draw_all
-from fairlead_lab.study.comparison import NOTICEABLE, is_crowded, rank
+from fairlead_lab.study.comparison import NOTICEABLE, is_crowded, measured, rank
 from fairlead_lab.study.document import as_document
 from fairlead_lab.study.plot_data import Data, all_data, are_waits_of_all_seeds
-from fairlead_lab.study.policy_words import in_words
 from fairlead_lab.study.questions import Answer, answers
 from fairlead_lab.study.study import Outcome
-from fairlead_lab.study.tables import finished_jobs, gains, refusals, size_rows, summary_rows, users
+from fairlead_lab.study.tables import finished_jobs, gains, ratio_row, refusals, size_rows, users
 from fairlead_master.allocation import placement
 from fairlead_proto.resources import ResourceKinds, Vector
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _BYTES: Final = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"))
-_OVER_TIME: Final = frozenset({"utilization", "queue", "dominant-shares"})
-_OF_ALL_JOBS: Final = frozenset({"completion", "bounded-slowdown"})
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]], Sequence[frozenset[int]]]
 """Columns, rows, and for each row the places of the cells to mark; no rows of marks, no marks."""
@@ -100,22 +97,24 @@ def report_page(outcome: Outcome, plots: Mapping[str, bytes], *, title: str, com
         capacity=_amounts(workloads[0].yardstick.survey.capacity),
         workload=workloads[0],
         differs_by_seed=len({(each.jobs, each.tasks) for each in workloads}) > 1,
-        what_seeds_change=what_seeds_change(outcome),
+        work_differs=any(each.yardstick != workloads[0].yardstick for each in workloads),
+        gangs=workloads[0].yardstick.survey.gangs,
+        drawn=placed_by_chance(outcome),
         refusals=refusals(outcome),
         summary=summary(outcome, known),
         questions=_questions(outcome, known),
-        how_told_apart=how_told_apart(outcome, known),
-        in_words=in_words,
+        answers=known,
+        comparisons=sum(max(0, len(study.policies) - len(answer.left_out) - 1) for answer in known),
         short_s=SHORT_MS // 1000,
         noticeable=f"{100 * NOTICEABLE:.0f}",
-        is_crowded=any(is_crowded(runs) for runs in outcome.results.values()),
+        crowded=[policy for policy, runs in outcome.results.items() if is_crowded(runs)],
         measures=_measures(outcome),
         sizes=_sizes(outcome),
         gains=gains(outcome),
         users=users(outcome),
         user_count=len(workloads[0].yardstick.survey.users),
         plots={name: b64encode(png).decode("ascii") for name, png in plots.items()},
-        seeds_shown=lambda name: _seeds_shown(name, outcome),
+        same_sizes=are_waits_of_all_seeds(outcome),
     )
 
 
@@ -146,18 +145,6 @@ def _template() -> "Template":
     )
     environment.filters["words"] = words
     return environment.get_template("report.html.jinja")
-
-
-def _seeds_shown(name: str, outcome: Outcome) -> str:
-    """Which runs a chart shows, as a sentence; empty where there is one of each policy."""
-    seeds = outcome.study.seeds
-    if len(seeds) < 2:
-        return ""
-    if name in _OVER_TIME or (name == "wait-by-demand-size" and not are_waits_of_all_seeds(outcome)):
-        return f" This is the run with seed {seeds[0]} alone."
-    if name in _OF_ALL_JOBS:
-        return f" Jobs of all {len(seeds)} seeds together."
-    return f" Means over all {len(seeds)} seeds."
 
 
 def _amounts(capacity: Vector) -> str:
@@ -192,8 +179,7 @@ def _questions(outcome: Outcome, known: Sequence[Answer]) -> Table:
 def _measures(outcome: Outcome) -> Table:
     policies = outcome.study.policies
     rows, best = [("jobs finished", *map(_finished, outcome.results.values()))], [frozenset[int]()]
-    for measure in measures([run for runs in outcome.results.values() for run in runs]):
-        found = [measure.of(runs) for runs in outcome.results.values()]
+    for measure, found in measured(outcome.results):
         # Nothing is promised twice but under slots.
         is_shown = measure.best is not Best.NEITHER or any(each is not None and each.mean for each in found)
         if is_shown and any(each is not None for each in found):
@@ -201,8 +187,8 @@ def _measures(outcome: Outcome) -> Table:
             rows.append((measure.title, *_with_daggers(measure.write_all(found), ranking.left_out)))
             best.append(_after_first(ranking.best))
     if len(policies) > 1:
-        ratios = next(row for row in summary_rows(outcome) if row["measure"].startswith("mean completion /"))
-        rows.insert(2, (f"  {ratios['measure']} (95 % interval)", *(ratios[policy] for policy in policies)))
+        title, *ratios = ratio_row(outcome).values()
+        rows.insert(2, (f"  {title} (95 % interval)", *ratios))
         best.insert(2, frozenset())
     return ("Measure", *policies), rows, best
 

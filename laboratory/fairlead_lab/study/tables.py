@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fairlead_lab.metrics.measures import measures, span, unit_of
+from fairlead_lab.metrics.measures import span, unit_of
 from fairlead_lab.metrics.result import PolicyResult, UserReport
 from fairlead_lab.metrics.statistics import Ratio, estimate
 from fairlead_lab.study.comparison import (
@@ -11,6 +11,7 @@ from fairlead_lab.study.comparison import (
     SizeReduction,
     changes_by_user,
     completion_ratio,
+    measured,
     reductions_by_size,
 )
 from fairlead_lab.study.study import Outcome
@@ -25,13 +26,12 @@ def summary_rows(outcome: Outcome) -> list[Row]:
         {"measure": "jobs finished"}
         | {policy: finished_jobs(runs) for policy, runs in outcome.results.items()}
     ]
-    for measure in measures([run for runs in outcome.results.values() for run in runs]):
-        found = [measure.of(runs) for runs in outcome.results.values()]
+    for measure, found in measured(outcome.results):
         if any(each is not None and each.mean for each in found) or measure.name == "violations":
             cells = dict(zip(outcome.results, measure.write_all(found), strict=True))
             rows.append({"measure": measure.title} | cells)
     if len(outcome.study.policies) > 1:
-        rows.append(_ratio_row(outcome))
+        rows.append(ratio_row(outcome))
     return rows
 
 
@@ -43,7 +43,7 @@ def finished_jobs(runs: Sequence[PolicyResult]) -> str:
     return f"{sum(run.jobs_finished for run in runs)} of {sum(run.jobs for run in runs)} in {len(runs)} runs"
 
 
-def _ratio_row(outcome: Outcome) -> Row:
+def ratio_row(outcome: Outcome) -> Row:
     """Mean completions as parts of the first policy's, with 95 % intervals."""
     reference, *others = outcome.study.policies
     first = outcome.results[reference]

@@ -1,14 +1,17 @@
 """How numbers are written and compared."""
 
+from typing import Any
+
 import pytest
 
-from fairlead_lab.metrics.measures import FIXED, span, unit_of
+from fairlead_lab.metrics.measures import listed_measures, measure, span, unit_of
 from fairlead_lab.metrics.statistics import Estimate
+from fairlead_lab.study.run import run_policy
+from fairlead_sim.node import Node
+from fairlead_sim.workload import Bundle, Job
+from tests.laboratory.workloads.workload_builders import GIB
 
-TIME = FIXED[0]
-SLOWDOWN, VIOLATIONS = (
-    next(measure for measure in FIXED if measure.name == name) for name in ("slowdown.mean", "violations")
-)
+TIME, SLOWDOWN, VIOLATIONS = map(measure, ("completion_ms.mean", "slowdown.mean", "violations"))
 
 
 @pytest.mark.parametrize(
@@ -48,4 +51,35 @@ def test_people_are_counted_without_an_interval() -> None:
         "0.2",
         "2",
         "21.4",
+    ]
+
+
+def test_the_name_of_a_measure_is_the_path_to_it_in_the_json() -> None:
+    units = (("ann", (3000, GIB, 0, 0)), ("bob", (1000, 3 * GIB, 0, 0)))
+    jobs = [
+        Job(
+            job_id=f"{user}-{number}", user=user, submit_ms=1000 * number,
+            bundles=(
+                Bundle(
+                    job_id="", user=user, stage=0, tasks=3, unit=unit, submit_ms=1000 * number, duration_ms=5000
+                ),
+            ),
+        )
+        for number in range(3)
+        for user, unit in units
+    ]  # fmt: skip
+    run = run_policy(jobs, [Node(name="a", total=(4000, 8 * GIB, 0, 0))], "slots:3")
+    document = run.as_json()
+
+    for listed in listed_measures([run]):
+        found: Any = document
+        for part in listed.name.split("."):
+            found = found[part]
+        assert listed.pick(run) == (len(found) if isinstance(found, list) else found)
+        assert listed.pick(run) is not None
+    names = [listed.name for listed in listed_measures([run])]
+    assert names[-6:-3] == [
+        "utilization.cpus",
+        "resources.cpus.held_until_last_arrival",
+        "resources.cpus.over_until_last_arrival",
     ]

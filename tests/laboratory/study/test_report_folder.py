@@ -15,7 +15,6 @@ import pytest
 from fairlead_lab.plotting import PlotsUnavailable
 from fairlead_lab.study.advice import doubts, summary
 from fairlead_lab.study.charts import CHARTS
-from fairlead_lab.study.policy_words import in_words
 from fairlead_lab.study.questions import answers
 from fairlead_lab.study.report import PageUnavailable, write_report
 from fairlead_lab.study.run import run_study
@@ -208,11 +207,12 @@ def test_what_is_refused_under_every_seed_is_said_once() -> None:
     assert cut_short == ["cut short: under drf, pf 6 of 6 jobs were not done at the end"]
 
 
-def test_every_kind_of_policy_is_put_in_words() -> None:
-    assert [policy for policy in EXAMPLES if not in_words(policy)] == []
-    assert "4 places" in in_words("slots:4")
-    assert "shares of cpus" in in_words("max-min:cpus")
-    assert in_words("polka") == ""
+def test_every_kind_of_policy_is_put_in_words(tmp_path: Path) -> None:
+    text = write(tmp_path, a_study(*EXAMPLES))
+
+    assert [policy for policy in EXAMPLES if f"<dt>{policy}</dt><dd>" not in text] == []
+    assert "every host has 4 places" in text
+    assert "equal shares of cpus" in text
 
 
 def test_one_policy_is_nothing_to_choose_from(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from fairlead_lab.metrics.measures import FIXED, Best, Kind, Measure
+from fairlead_lab.metrics.measures import Best, Kind, Measure, measure
 from fairlead_lab.metrics.result import PolicyResult
 from fairlead_lab.study.comparison import completion_ratio, rank
 from fairlead_lab.study.run import run_policy
@@ -14,9 +14,8 @@ from fairlead_sim.node import Node
 from fairlead_sim.workload import Bundle, Job
 from tests.laboratory.workloads.workload_builders import GIB
 
-COMPLETION, VIOLATIONS, JAIN, MAKESPAN = (
-    next(measure for measure in FIXED if measure.name == name)
-    for name in ("completion_ms.mean", "violations", "jain", "makespan_ms")
+COMPLETION, VIOLATIONS, JAIN, MAKESPAN, SLOWDOWN = (
+    measure(name) for name in ("completion_ms.mean", "violations", "jain", "makespan_ms", "slowdown.mean")
 )
 
 
@@ -41,6 +40,10 @@ def that_take(makespan_ms: int) -> PolicyResult:
     return replace(RUN, makespan_ms=makespan_ms)
 
 
+def slowed_down(mean: float) -> PolicyResult:
+    return replace(RUN, slowdown=replace(RUN.slowdown, mean=mean))
+
+
 def test_without_an_interval_those_within_a_hundredth_of_the_best_are_alike() -> None:
     found = rank(MAKESPAN, {"a": [that_take(1000)], "b": [that_take(1009)], "c": [that_take(1020)]})
 
@@ -51,7 +54,7 @@ def test_without_an_interval_those_within_a_hundredth_of_the_best_are_alike() ->
 
 
 def test_nothing_is_best_where_all_are_alike_or_nobody_asks() -> None:
-    neither = Measure("events", "events", Kind.COUNT, Best.NEITHER, lambda run: run.events)
+    neither = Measure("events", "events", Kind.COUNT, Best.NEITHER)
 
     assert rank(MAKESPAN, {"a": [that_take(1000)], "b": [that_take(1005)]}).best == frozenset()
     assert rank(VIOLATIONS, {"a": [RUN], "b": [RUN]}).best == frozenset()
@@ -71,13 +74,13 @@ def test_who_promises_hosts_twice_is_left_out_where_starts_are_counted() -> None
 
 
 def test_seeds_are_compared_pair_by_pair() -> None:
-    # Seeds differ far more than policies; one policy is always a tenth faster, the other now faster and now slower.
-    first = [that_take(length) for length in (1000, 5000, 20000, 50000)]
-    faster = [that_take(length) for length in (900, 4500, 18000, 45000)]
-    mixed = [that_take(length) for length in (1300, 4000, 20100, 49000)]
+    # Seeds differ far more than policies; one policy is always a bit faster, the other now faster and now slower.
+    first = [slowed_down(factor) for factor in (2.0, 2.3, 2.7, 3.0)]
+    faster = [slowed_down(0.99 * factor - 0.01) for factor in (2.0, 2.3, 2.7, 3.0)]
+    mixed = [slowed_down(factor) for factor in (2.3, 2.0, 2.71, 2.9)]
 
-    certain = rank(COUNTED, {"a": first, "faster": faster})
-    unknown = rank(COUNTED, {"a": first, "mixed": mixed})
+    certain = rank(SLOWDOWN, {"a": first, "faster": faster})
+    unknown = rank(SLOWDOWN, {"a": first, "mixed": mixed})
 
     assert certain.best == {1}
     assert certain.has_interval
@@ -95,10 +98,6 @@ def test_it_is_known_how_large_a_difference_seeds_could_tell() -> None:
     assert found.finest == pytest.approx(4.302653 * 305.505 / 3**0.5, rel=1e-5)  # t(2) s / sqrt(3)
     assert rank(MAKESPAN, {"best": best, "far": far}).finest == 0
     assert rank(MAKESPAN, {"a": best[:1], "b": close[:1]}).finest is None
-
-
-COUNTED = Measure("log", "", Kind.FACTOR, Best.LOW, lambda run: run.makespan_ms**0.1)
-"""Of which a constant factor of the makespan is an almost constant difference."""
 
 
 def test_one_run_is_judged_by_its_jobs() -> None:
