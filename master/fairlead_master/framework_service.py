@@ -134,7 +134,6 @@ class _Session:
             orders,  # type: ignore[arg-type]  # the runner routes only actions of this session here
             self._kinds,
             epoch=master.epoch,
-            heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
         )
         for batch in batches:
             self.outbox.put(batch)

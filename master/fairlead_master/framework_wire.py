@@ -13,14 +13,6 @@ from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 
-_Rare = (
-    actions.WelcomeFramework
-    | actions.AnswerCall
-    | actions.RescindOffers
-    | actions.FinishReconciliation
-    | actions.AnnounceAgentGone
-    | actions.EndFrameworkSession
-)
 _CLASS_BYTES: Final = 14 * 1024
 """What a class costs by itself, as measured: its values 0.3 KiB, its books 1.2 KiB, the agents it may choose from 12 KiB."""
 
@@ -223,27 +215,21 @@ def write_invalid(call: pb.FrameworkCall, error: InvalidFieldError) -> pb.Framew
 
 
 def write_actions(
-    orders: Sequence[actions.ToFramework], kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
+    orders: Sequence[actions.ToFramework], kinds: ResourceKinds, *, epoch: int
 ) -> list[pb.FrameworkEvents]:
     """The batches for one framework that actions make, in their order; statuses that follow one another share an event."""
     batches = Batches(lambda: pb.FrameworkEvents(epoch=epoch), attrgetter("events"))
     for action in orders:
         event = batches.message(len(action.statuses) if isinstance(action, actions.ForwardStatuses) else 0)
-        _fill_event(event, action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
+        _fill_event(event, action, kinds, epoch)
     return batches.made
 
 
-# Parts are written where they belong: giving a message to another one's constructor copies it. Where that is done all
-# the same, the event is a rare one.
+# Parts are written where they belong: giving a message to another one's constructor copies it.
 
 
 def _fill_event(
-    event: pb.FrameworkEvent,
-    action: actions.ToFramework,
-    kinds: ResourceKinds,
-    *,
-    epoch: int,
-    heartbeat_interval_ms: int,
+    event: pb.FrameworkEvent, action: actions.ToFramework, kinds: ResourceKinds, epoch: int
 ) -> None:
     match action:
         case actions.ForwardStatuses():
@@ -256,41 +242,34 @@ def _fill_event(
             offers = event.offers.offers
             for terms in action.offers:
                 _fill_offer(offers.add(), terms, kinds)
-        case _:
-            rare = _write_rare(action, kinds, epoch=epoch, heartbeat_interval_ms=heartbeat_interval_ms)
-            event.CopyFrom(rare)
-
-
-def _write_rare(
-    action: _Rare, kinds: ResourceKinds, *, epoch: int, heartbeat_interval_ms: int
-) -> pb.FrameworkEvent:
-    match action:
         case actions.AnswerCall():
-            return _write_result(action, kinds)
+            _fill_result(event.result, action, kinds)
         case actions.RescindOffers():
-            return pb.FrameworkEvent(rescind=pb.Rescind(offer_ids=action.offer_ids, reason=action.reason))
+            event.rescind.offer_ids.extend(action.offer_ids)
+            event.rescind.reason = action.reason
         case actions.WelcomeFramework():
-            welcome = pb.Welcome(
-                framework_id=action.framework_id,
-                epoch=epoch,
-                heartbeat_interval_ms=heartbeat_interval_ms,
-                failover_timeout_ms=action.failover_timeout_ms,
-                role=action.role,
-                custom_resources=kinds.custom,
-            )
-            convert.introduce(welcome)
-            return pb.FrameworkEvent(welcome=welcome)
+            _fill_welcome(event.welcome, action, kinds, epoch)
         case actions.FinishReconciliation():
-            done = pb.ReconcileDone(
-                request_id=action.request_id, recovering_agent_ids=action.recovering_agent_ids
-            )
-            return pb.FrameworkEvent(reconcile_done=done)
+            event.reconcile_done.request_id = action.request_id
+            event.reconcile_done.recovering_agent_ids.extend(action.recovering_agent_ids)
         case actions.AnnounceAgentGone():
-            return pb.FrameworkEvent(agent_gone=pb.AgentGone(agent_id=action.agent_id, reason=action.reason))
+            event.agent_gone.agent_id = action.agent_id
+            event.agent_gone.reason = action.reason
         case actions.EndFrameworkSession():
-            return pb.FrameworkEvent(
-                error=pb.Error(code=enum_numbers.ERROR_CODES.of[action.code], detail=action.detail)
-            )
+            event.error.code = enum_numbers.ERROR_CODES.of[action.code]
+            event.error.detail = action.detail
+
+
+def _fill_welcome(
+    welcome: pb.Welcome, action: actions.WelcomeFramework, kinds: ResourceKinds, epoch: int
+) -> None:
+    welcome.framework_id = action.framework_id
+    welcome.epoch = epoch
+    welcome.heartbeat_interval_ms = action.heartbeat_interval_ms
+    welcome.failover_timeout_ms = action.failover_timeout_ms
+    welcome.role = action.role
+    welcome.custom_resources.extend(kinds.custom)
+    convert.introduce(welcome)
 
 
 def _fill_accept_result(result: pb.AcceptResult, action: actions.AnswerAccept) -> None:
@@ -321,20 +300,14 @@ def _fill_offer(offer: pb.Offer, terms: actions.OfferTerms, kinds: ResourceKinds
             offer.attributes[name] = value
 
 
-def _write_result(action: actions.AnswerCall, kinds: ResourceKinds) -> pb.FrameworkEvent:
-    result = pb.CallResult(
-        request_id=action.request_id,
-        code=enum_numbers.CALL_CODES.of[action.code],
-        detail=action.detail,
-        demand_version=action.demand_version,
-        infeasible=[
-            pb.Infeasible(
-                class_id=verdict.class_id,
-                best_agent_id=verdict.best_agent_id or "",
-                missing=convert.write_resources(verdict.missing, kinds),
-                detail=verdict.detail,
-            )
-            for verdict in action.infeasible
-        ],
-    )
-    return pb.FrameworkEvent(result=result)
+def _fill_result(result: pb.CallResult, action: actions.AnswerCall, kinds: ResourceKinds) -> None:
+    result.request_id = action.request_id
+    result.code = enum_numbers.CALL_CODES.of[action.code]
+    result.detail = action.detail
+    result.demand_version = action.demand_version
+    for verdict in action.infeasible:
+        message = result.infeasible.add()
+        message.class_id = verdict.class_id
+        message.best_agent_id = verdict.best_agent_id or ""
+        convert.fill_resources(message.missing, verdict.missing, kinds)
+        message.detail = verdict.detail

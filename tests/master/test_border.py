@@ -108,7 +108,7 @@ def step(cluster: Cluster, event: events.Event) -> None:
     """Take an event, and write what the master answers."""
     for action in cluster.step(event):
         if isinstance(action, actions.ToFramework):
-            framework_wire.write_actions([action], KINDS, epoch=1, heartbeat_interval_ms=1)
+            framework_wire.write_actions([action], KINDS, epoch=1)
         elif isinstance(action, ToAgent):
             write_orders([action], KINDS, epoch=1)
 

@@ -69,7 +69,7 @@ def a_launch(task_id: str, environment_bytes: int = 0) -> LaunchTasks:
 
 
 def to_framework(*orders: actions.ToFramework) -> list[framework_pb2.FrameworkEvents]:
-    return framework_wire.write_actions(orders, KINDS, epoch=7, heartbeat_interval_ms=5000)
+    return framework_wire.write_actions(orders, KINDS, epoch=7)
 
 
 def to_agent(*orders: ToAgent) -> list[agent_pb2.MasterMessages]:

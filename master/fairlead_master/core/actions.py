@@ -27,6 +27,7 @@ class WelcomeFramework:
     framework_id: FrameworkId
     role: Role
     failover_timeout_ms: int
+    heartbeat_interval_ms: int
 
 
 @value

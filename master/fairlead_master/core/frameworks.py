@@ -65,6 +65,7 @@ def framework_connected(master: Master, event: FrameworkConnected, now_ms: int) 
             framework_id=framework.framework_id,
             role=framework.role,
             failover_timeout_ms=framework.failover_timeout_ms,
+            heartbeat_interval_ms=master.settings.heartbeat_interval_ms,
         )
     )
     master.note("framework", framework.framework_id, framework.state.value)

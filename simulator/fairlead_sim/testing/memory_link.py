@@ -19,7 +19,7 @@ OnAccept = Callable[["MemoryLink", events.OfferAccepted], bool]
 class MemoryLink:
     """The framework's end of a stream; see ``Link``."""
 
-    def __init__(self, cluster: Cluster, clock: VirtualClock, heartbeat_ms: int, on_accept: OnAccept) -> None:
+    def __init__(self, cluster: Cluster, clock: VirtualClock, on_accept: OnAccept) -> None:
         """Dial.
 
         Raises:
@@ -29,7 +29,6 @@ class MemoryLink:
             cluster.network,
             "framework",
             cluster.kinds,
-            heartbeat_interval_ms=heartbeat_ms,
             received=self._put,
             ended=lambda: self.end("the master ended the stream"),
             takes=lambda accept: on_accept(self, accept),

@@ -273,8 +273,7 @@ class VirtualMaster:
 
     async def open(self) -> MemoryLink:
         """Start a stream; see ``Transport``."""
-        heartbeat_ms = self._settings.heartbeat_interval_ms
-        link = MemoryLink(self._cluster, self.clock, heartbeat_ms, self._take_accept)
+        link = MemoryLink(self._cluster, self.clock, self._take_accept)
         self._links = [other for other in self._links if not other.broken]
         self._links.append(link)
         return link

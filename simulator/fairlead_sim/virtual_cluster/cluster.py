@@ -104,7 +104,6 @@ class Cluster:
             self.kinds,
             options or FrameworkOptions(),
             role=role,
-            heartbeat_interval_ms=self.settings.heartbeat_interval_ms,
             jobs=jobs,
             tell=self.observers.framework,
         )

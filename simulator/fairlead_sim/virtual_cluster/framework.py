@@ -109,7 +109,6 @@ class SimulatedFramework:
         options: FrameworkOptions,
         *,
         role: str,
-        heartbeat_interval_ms: int,
         jobs: Iterable[Job],
         tell: Callable[[str, Event], None],
     ) -> None:
@@ -125,7 +124,6 @@ class SimulatedFramework:
         self._engine = network.engine
         self._kinds = kinds
         self._options = options
-        self._heartbeat_interval_ms = heartbeat_interval_ms
         self._tell = tell
         self._life = 0
         self._work = self._begin()
@@ -225,7 +223,6 @@ class SimulatedFramework:
             self._network,
             self.name,
             self._kinds,
-            heartbeat_interval_ms=self._heartbeat_interval_ms,
             received=self._received,
             ended=lambda: self._broken("the stream broke"),
         )

@@ -33,7 +33,6 @@ class FrameworkStream:
         name: str,
         kinds: ResourceKinds,
         *,
-        heartbeat_interval_ms: int,
         received: Callable[[framework_pb2.FrameworkEvents], None],
         ended: Callable[[], None],
         takes: Callable[[events.OfferAccepted], bool] = lambda _: False,
@@ -44,14 +43,12 @@ class FrameworkStream:
             network: to the master.
             name: the framework's, on the network.
             kinds: the cluster's resources.
-            heartbeat_interval_ms: the master's, for its Welcome.
             received: is given each message.
             ended: is told of an end that comes from the other side, or from the network.
             takes: asked of each accept whether somebody else takes it, so that it is not sent.
         """
         self._engine = network.engine
         self._kinds = kinds
-        self._heartbeat_interval_ms = heartbeat_interval_ms
         self._on_received = received
         self._on_ended = ended
         self._takes = takes
@@ -121,7 +118,6 @@ class FrameworkStream:
                     [order for order in group if not isinstance(order, Heartbeat)],
                     self._kinds,
                     epoch=self._epoch,
-                    heartbeat_interval_ms=self._heartbeat_interval_ms,
                 )
             for batch in batches:
                 self._on_received(batch)

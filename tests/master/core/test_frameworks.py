@@ -25,7 +25,11 @@ def stored(framework_id: str = "f1-1", role: str = "default", principal: str = "
 
 def welcomed(session: int, framework_id: str = "f1-1", role: str = "default") -> actions.WelcomeFramework:
     return actions.WelcomeFramework(
-        session=session, framework_id=FrameworkId(framework_id), role=Role(role), failover_timeout_ms=HOUR_MS
+        session=session,
+        framework_id=FrameworkId(framework_id),
+        role=Role(role),
+        failover_timeout_ms=HOUR_MS,
+        heartbeat_interval_ms=5_000,
     )
 
 

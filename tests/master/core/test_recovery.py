@@ -23,7 +23,11 @@ def remembered(*agents: str, away: tuple[str, ...] = ()) -> Remembered:
         epoch=2,
         frameworks=(
             actions.StoreFramework(
-                framework_id=F, name="test", role=DEFAULT_ROLE, principal="", failover_timeout_ms=3600 * 1000
+                framework_id=F,
+                name="test",
+                role=DEFAULT_ROLE,
+                principal="",
+                failover_timeout_ms=3600 * 1000,
             ),
         ),
         agents=tuple(
@@ -61,7 +65,11 @@ def test_what_was_written_down_is_there_again() -> None:
     assert cluster.master.weights == {Role("eng"): Weight(3.0)}
     assert cluster.framework(framework_id=F, last_epoch=1) == [
         actions.WelcomeFramework(
-            session=1, framework_id=F, role=DEFAULT_ROLE, failover_timeout_ms=3600 * 1000
+            session=1,
+            framework_id=F,
+            role=DEFAULT_ROLE,
+            failover_timeout_ms=3600 * 1000,
+            heartbeat_interval_ms=5_000,
         )
     ]
 
