@@ -3,9 +3,8 @@
 import asyncio
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
-
-import grpc
 
 from fairlead_master.sessions import Outbox, Reading, Traffic, converse
 from fairlead_proto.fields import InvalidFieldError
@@ -82,15 +81,10 @@ class AgentFiles:
             self._give_up(outbox)
 
     async def _read(self, context: Context) -> None:
-        reading = Reading()
-        while (raw := await context.read()) is not grpc.aio.EOF:
-            self._traffic.received_bytes += len(raw)
-            try:
-                batch = await reading.parse(raw, pb.FileAnswers)
-            except InvalidFieldError:
-                return
-            for chunk in batch.chunks:
-                self.take(chunk)
+        with suppress(InvalidFieldError):
+            async for batch in Reading(self._traffic).batches(context, pb.FileAnswers):
+                for chunk in batch.chunks:
+                    self.take(chunk)
 
     def end(self) -> None:
         """The session is over, and with it the stream."""

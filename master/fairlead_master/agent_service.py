@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import grpc
@@ -12,8 +12,8 @@ from fairlead_master import sessions
 from fairlead_master.agent_files import AgentAwayError, AgentFiles
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action
-from fairlead_master.runner import Runner
-from fairlead_master.sessions import Outbox, Reading, Traffic, converse, in_parts
+from fairlead_master.runner import Runner, Session
+from fairlead_master.sessions import Outbox, Reading, Traffic, in_parts
 from fairlead_proto.agent_messages import read_heartbeat, read_register, read_statuses, write_orders
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
@@ -103,68 +103,31 @@ def _tell_of_unknown(what: str, detail: str) -> None:
     log.warning("agent.unknown_skipped", what=what, detail=detail)
 
 
-class _Session:
-    def __init__(
-        self,
-        runner: Runner,
-        kinds: ResourceKinds,
-        context: Context,
-        traffic: Traffic,
-        unknowns: Unknowns,
-    ) -> None:
-        self._runner = runner
-        self._kinds = kinds
-        self._context = context
-        self._log = log
-        self.outbox: Outbox[pb.MasterMessages] = Outbox(traffic)
-        self._traffic = traffic
-        self._unknowns = unknowns
-        self._reading = Reading()
+class _Session(Session[pb.MasterMessages]):
+    _arm = "message"
+    _first = "register"
+    _batch = pb.AgentMessages
+    _log = log
+    _end_reason = "the stream ended"
+
+    @cached_property
+    def files(self) -> AgentFiles:
+        """Questions to the agent about its sandboxes."""
         # Without this session, which it would keep in a circle with itself.
-        self.files = AgentFiles(traffic, partial(_ask_file, runner, self.outbox))
-        self._end_reason = "the stream ended"
-        self.number = runner.open_session(self._send)
-        self._unopened = asyncio.get_running_loop().call_later(
-            sessions.FIRST_MESSAGE_SECONDS_MAX, self._end_unopened
-        )
+        return AgentFiles(self._traffic, partial(_ask_file, self._runner, self.outbox))
 
-    async def serve(self) -> None:
-        try:
-            await converse(self._context, self.outbox, self._read)
-        finally:
-            self._unopened.cancel()
-            if self.outbox.overflown.is_set():
-                self._end_reason = "its messages were not read"
-            self.files.end()
-            self._runner.close_session(self.number)
-            self._runner.post(events.AgentDisconnected(session=self.number, reason=self._end_reason))
-            self._log.info("agent.disconnected", session=self.number, reason=self._end_reason)
+    def _open(self, message: pb.AgentMessage) -> events.Event:
+        return read_register(self.number, message, self._kinds, self._unknowns)
 
-    async def _read(self) -> None:
-        try:
-            is_first = True
-            while (raw := await self._context.read()) is not grpc.aio.EOF:
-                self._traffic.received_bytes += len(raw)
-                batch = await self._reading.parse(raw, pb.AgentMessages)
-                for message in batch.messages:
-                    if message.WhichOneof("message") is None:
-                        # Before the registration too: an agent that never registers is ended by the timer.
-                        self._unknowns.note("message", "a message of a kind that this version does not know")
-                    elif is_first:
-                        self._unopened.cancel()
-                        read = partial(read_register, self.number, message, self._kinds, self._unknowns)
-                        self._runner.post(await self._reading.read(message, read))
-                        is_first = False
-                    else:
-                        await self._take(message)
-        except InvalidFieldError as error:
-            self._refuse(RefusalCode.INVALID, str(error))
+    def _ended(self) -> events.Event:
+        if self.outbox.overflown.is_set():
+            self._end_reason = "its messages were not read"
+        self.files.end()
+        self._log.info("agent.disconnected", session=self.number, reason=self._end_reason)
+        return events.AgentDisconnected(session=self.number, reason=self._end_reason)
 
-    def _end_unopened(self) -> None:
-        expected = f"register within {sessions.FIRST_MESSAGE_SECONDS_MAX:g} s"
-        self._refuse(RefusalCode.TOO_SLOW, f"first message: expected {expected}, got nothing")
-
-    def _refuse(self, code: RefusalCode, detail: str) -> None:
+    def _end(self, *, is_slow: bool, detail: str) -> None:
+        code = RefusalCode.TOO_SLOW if is_slow else RefusalCode.INVALID
         self._send([EndAgentSession(session=self.number, code=code, detail=detail)])
 
     async def _take(self, message: pb.AgentMessage) -> None:
@@ -182,6 +145,8 @@ class _Session:
                 self.files.take(message.file_chunk)
             case "goodbye":
                 self._end_reason = message.goodbye.reason[:200]
+            case None:
+                self._unknowns.note("message", "a message of a kind that this version does not know")
             case which:
                 expected = "statuses, heartbeat, file_chunk or goodbye"
                 raise InvalidFieldError(f"message: expected {expected}, got {which}")
@@ -198,8 +163,7 @@ class _Session:
                 self._log.warning("agent.session_ended", code=order.code.value, detail=order.detail)
         epoch = self._runner.machine.master.epoch
         # The runner routes only orders of this session here.
-        for batch in write_orders(orders, self._kinds, epoch=epoch):  # type: ignore[arg-type]
-            self.outbox.put(batch)
+        self._write(write_orders(orders, self._kinds, epoch=epoch))  # type: ignore[arg-type]
         if is_over:
             self.outbox.close()
 

@@ -1,17 +1,15 @@
 """FrameworkService: one task reads a framework's calls, one writes its events; neither waits for the other."""
 
-import asyncio
 from functools import partial
 from typing import Any
 
-import grpc
 import structlog
 
-from fairlead_master import framework_wire, sessions
+from fairlead_master import framework_wire
 from fairlead_master.core import actions, events
 from fairlead_master.core.actions import Action, EndFrameworkSession, WelcomeFramework
-from fairlead_master.runner import Runner
-from fairlead_master.sessions import Outbox, Reading, Traffic, converse, host_of
+from fairlead_master.runner import Runner, Session
+from fairlead_master.sessions import Traffic, host_of
 from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.peers import Unknowns
@@ -62,56 +60,23 @@ def _tell_of_unknown(what: str, detail: str) -> None:
     log.warning("framework.unknown_refused", what=what, detail=detail)
 
 
-class _Session:
-    def __init__(
-        self,
-        runner: Runner,
-        kinds: ResourceKinds,
-        context: Context,
-        traffic: Traffic,
-        unknowns: Unknowns,
-    ) -> None:
-        self._runner = runner
-        self._kinds = kinds
-        self._context = context
-        self._host = host_of(context.peer())
-        self._log = log
-        self.outbox: Outbox[pb.FrameworkEvents] = Outbox(traffic)
-        self._traffic = traffic
-        self._unknowns = unknowns
-        self._reading = Reading()
-        self.number = runner.open_session(self._send)
-        self._unopened = asyncio.get_running_loop().call_later(
-            sessions.FIRST_MESSAGE_SECONDS_MAX, self._end_unopened
-        )
+class _Session(Session[pb.FrameworkEvents]):
+    _arm = "call"
+    _first = "hello"
+    _batch = pb.FrameworkCalls
+    _log = log
 
-    async def serve(self) -> None:
-        try:
-            await converse(self._context, self.outbox, self._read)
-        finally:
-            self._unopened.cancel()
-            self._runner.close_session(self.number)
-            self._runner.post(events.FrameworkDisconnected(session=self.number))
-            was_cut_off = self.outbox.overflown.is_set()
-            self._log.info("framework.disconnected", session=self.number, was_cut_off=was_cut_off)
+    def _open(self, call: pb.FrameworkCall) -> events.Event:
+        return framework_wire.read_hello(self.number, call, host_of(self._context.peer()))
 
-    async def _read(self) -> None:
-        """Read until the peer ends."""
-        try:
-            is_first = True
-            while (raw := await self._context.read()) is not grpc.aio.EOF:
-                self._traffic.received_bytes += len(raw)
-                message = await self._reading.parse(raw, pb.FrameworkCalls)
-                for call in message.calls:
-                    # An unknown call is answered, before the Hello too: a framework that never says it is ended by the timer.
-                    if is_first and call.WhichOneof("call") is not None:
-                        self._unopened.cancel()
-                        self._runner.post(framework_wire.read_hello(self.number, call, self._host))
-                        is_first = False
-                    else:
-                        await self._take(call)
-        except InvalidFieldError as error:
-            self._end(ErrorCode.INVALID, str(error))
+    def _ended(self) -> events.Event:
+        was_cut_off = self.outbox.overflown.is_set()
+        self._log.info("framework.disconnected", session=self.number, was_cut_off=was_cut_off)
+        return events.FrameworkDisconnected(session=self.number)
+
+    def _end(self, *, is_slow: bool, detail: str) -> None:
+        code = ErrorCode.TOO_SLOW if is_slow else ErrorCode.INVALID
+        self._send([actions.EndFrameworkSession(session=self.number, code=code, detail=detail)])
 
     async def _take(self, call: pb.FrameworkCall) -> None:
         try:
@@ -129,14 +94,9 @@ class _Session:
         self.outbox.put(pb.FrameworkEvents(epoch=self._runner.machine.master.epoch, events=[event]))
 
     def _send(self, orders: list[Action]) -> None:
-        master = self._runner.machine.master
-        batches = framework_wire.write_actions(
-            orders,  # type: ignore[arg-type]  # the runner routes only actions of this session here
-            self._kinds,
-            epoch=master.epoch,
-        )
-        for batch in batches:
-            self.outbox.put(batch)
+        epoch = self._runner.machine.master.epoch
+        # The runner routes only actions of this session here.
+        self._write(framework_wire.write_actions(orders, self._kinds, epoch=epoch))  # type: ignore[arg-type]
         for order in orders:
             if isinstance(order, WelcomeFramework):
                 self._log = log.bind(framework_id=order.framework_id)
@@ -144,10 +104,3 @@ class _Session:
             elif isinstance(order, EndFrameworkSession):
                 self._log.warning("framework.session_ended", code=order.code.value, detail=order.detail)
                 self.outbox.close()
-
-    def _end_unopened(self) -> None:
-        expected = f"hello within {sessions.FIRST_MESSAGE_SECONDS_MAX:g} s"
-        self._end(ErrorCode.TOO_SLOW, f"first call: expected {expected}, got nothing")
-
-    def _end(self, code: ErrorCode, detail: str) -> None:
-        self._send([actions.EndFrameworkSession(session=self.number, code=code, detail=detail)])

@@ -1,16 +1,20 @@
 """One loop owns the machine: events in, turns, the registry's writer, actions out in their order.
 
 What a turn is, and what waits for what, is decided by ``core.turn``; here are the loop, the clock, the writer's thread
-and whoever waits for an answer.
+and whoever waits for an answer; and what is alike in the sessions whose peers post events.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, Generic
 
 import structlog
+from google.protobuf.message import Message
 
+from fairlead_master import sessions
 from fairlead_master.allocation.parts import Parts, Result
 from fairlead_master.core import actions
 from fairlead_master.core.actions import Action, AnswerOperator, Durable
@@ -20,7 +24,11 @@ from fairlead_master.core.turn import Turn
 from fairlead_master.recording import Recorder
 from fairlead_master.registry import Registry
 from fairlead_master.registry_files import NoRoomError
+from fairlead_master.sessions import Batch, Outbox, Reading, Traffic, converse
 from fairlead_proto.clock import SteadyClock
+from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.peers import Unknowns
+from fairlead_proto.resources import ResourceKinds
 
 log = structlog.get_logger()
 
@@ -310,3 +318,79 @@ def _log_change(order: Durable) -> None:
             )
         case _:
             pass
+
+
+class Session(ABC, Generic[Batch]):
+    """One peer's session: its first message opens it, what it says becomes events, what the core has for it is written."""
+
+    _arm: str
+    """Of what a peer's message is one; a batch has them in a field of that name with an s."""
+    _first: str
+    """What the first message must be."""
+    _batch: type[Message]
+
+    def __init__(
+        self, runner: Runner, kinds: ResourceKinds, context: Any, traffic: Traffic, unknowns: Unknowns
+    ) -> None:
+        self.number = runner.open_session(self._send)
+        self.outbox: Outbox[Batch] = Outbox(traffic)
+        self._runner = runner
+        self._kinds = kinds
+        self._context = context
+        self._traffic = traffic
+        self._unknowns = unknowns
+        self._reading = Reading(traffic)
+        loop = asyncio.get_running_loop()
+        self._unopened = loop.call_later(sessions.FIRST_MESSAGE_SECONDS_MAX, self._end_unopened)
+
+    async def serve(self) -> None:
+        """Serve it to its end."""
+        try:
+            await converse(self._context, self.outbox, self._read)
+        finally:
+            self._unopened.cancel()
+            self._runner.close_session(self.number)
+            self._runner.post(self._ended())
+
+    async def _read(self) -> None:
+        is_open = False
+        try:
+            async for batch in self._reading.batches(self._context, self._batch):
+                for message in getattr(batch, f"{self._arm}s"):
+                    # What is not known here may come first: a peer that never opens its session is ended by the timer.
+                    if is_open or message.WhichOneof(self._arm) is None:
+                        await self._take(message)
+                    else:
+                        self._unopened.cancel()
+                        self._runner.post(await self._reading.read(message, partial(self._open, message)))
+                        is_open = True
+        except InvalidFieldError as error:
+            self._end(is_slow=False, detail=str(error))
+
+    def _end_unopened(self) -> None:
+        detail = f"expected {self._first} within {sessions.FIRST_MESSAGE_SECONDS_MAX:g} s, got nothing"
+        self._end(is_slow=True, detail=f"first {self._arm}: {detail}")
+
+    def _write(self, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            self.outbox.put(batch)
+
+    @abstractmethod
+    def _open(self, message: Any) -> Event:
+        """The event of the first message; may be called in a thread."""
+
+    @abstractmethod
+    async def _take(self, message: Any) -> None:
+        """Take a later message, or one of a kind that is not known here."""
+
+    @abstractmethod
+    def _send(self, orders: list[Action]) -> None:
+        """Write what the core has for the peer, in order."""
+
+    @abstractmethod
+    def _end(self, *, is_slow: bool, detail: str) -> None:
+        """End the session: the peer was too slow to open it, or said what cannot be read."""
+
+    @abstractmethod
+    def _ended(self) -> Event:
+        """The event of the end, whatever the reason."""

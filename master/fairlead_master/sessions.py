@@ -8,7 +8,7 @@ the master a bounded amount of memory and nobody else anything.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -122,8 +122,19 @@ def in_parts(records: tuple[Value, ...]) -> list[tuple[Value, ...]]:
 class Reading:
     """Turns messages of one connection into values without holding the loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, traffic: Traffic | None = None) -> None:
+        self._traffic = traffic or Traffic()
         self._bytes = 0
+
+    async def batches(self, context: Any, kind: type[Batch]) -> AsyncIterator[Batch]:
+        """The messages of a stream, to its end.
+
+        Raises:
+            InvalidFieldError: one is none.
+        """
+        while (raw := await context.read()) is not grpc.aio.EOF:
+            self._traffic.received_bytes += len(raw)
+            yield await self.parse(raw, kind)
 
     async def parse(self, raw: bytes, kind: type[Batch]) -> Batch:
         """The message that the bytes are.
