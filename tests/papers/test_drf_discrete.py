@@ -239,13 +239,13 @@ POLICIES = (
     [(policy, POOL) for policy in POLICIES] + [(policy, MACHINES) for policy in ("drf", "pf", "baa")],
     ids=[f"{policy}, one pool" for policy in POLICIES] + ["drf, machines", "pf, machines", "baa, machines"],
 )
-def test_theorem_7_holds_through_ten_thousand_events(policy: str, hosts: list[Vector]) -> None:
+def test_theorem_7_holds_through_thousands_of_events(policy: str, hosts: list[Vector]) -> None:
     """The theorem's proof is not about dominant shares: any keys that grow evenly with tasks will do."""
     history = History(policy, hosts, seed=7)
 
-    history.run(10_000)
+    history.run(4_000)
 
-    assert history.bounded > 2_000
+    assert history.bounded > 800
 
 
 def one_resource(head: str) -> Counter[str]:

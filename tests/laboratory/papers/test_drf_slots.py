@@ -1,5 +1,6 @@
 """Figures 9 to 12 of paper 001."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -10,6 +11,7 @@ from fairlead_lab.papers.drf.closed_loop import LARGE, SMALL, Finished, Setup
 from fairlead_lab.papers.drf.slots import CPU_ONLY, DRF, POLICIES, SLOTS
 from fairlead_lab.papers.experiment import Agreement, Result, RunOptions
 
+TINY = Setup(nodes=6, job_tasks=10)
 FIGURES = ("drf-fig9", "drf-fig10", "drf-fig11", "drf-fig12")
 
 
@@ -63,8 +65,8 @@ def test_where_slots_put_a_task_is_the_seeds_and_the_placements_affair() -> None
 
 def test_three_slots_never_thrash() -> None:
     """Three tasks of at most 2 GB are at most the 6 GB of a node."""
-    assert closed_loop.run("slots:3", 1, Setup(memory_slowdown=1e6)) == closed_loop.run(
-        "slots:3", 1, Setup(memory_slowdown=0.0)
+    assert closed_loop.run("slots:3", 1, replace(TINY, memory_slowdown=1e6)) == closed_loop.run(
+        "slots:3", 1, replace(TINY, memory_slowdown=0.0)
     )
 
 
@@ -87,10 +89,10 @@ def test_throughput_and_response_go_with_what_each_user_may_hold() -> None:
 
 
 def test_a_mean_over_runs_weighs_responses_by_jobs() -> None:
-    one = closed_loop.run(DRF, 1, Setup())
-    two = closed_loop.run(DRF, 2, Setup())
+    one = closed_loop.run(DRF, 1, TINY)
+    two = closed_loop.run(DRF, 2, TINY)
 
-    both = closed_loop.mean_of_runs(DRF, range(1, 3), Setup())
+    both = closed_loop.mean_of_runs(DRF, range(1, 3), TINY)
 
     assert both[SMALL].jobs == (one[SMALL].jobs + two[SMALL].jobs) / 2
     low, high = sorted(each[SMALL].mean_response_s or 0.0 for each in (one, two))
@@ -98,6 +100,6 @@ def test_a_mean_over_runs_weighs_responses_by_jobs() -> None:
 
 
 def test_one_seed_is_one_result() -> None:
-    assert closed_loop.run(CPU_ONLY, 3, Setup(sees_memory=False)) == closed_loop.run(
-        CPU_ONLY, 3, Setup(sees_memory=False)
-    )
+    blind = replace(TINY, sees_memory=False)
+
+    assert closed_loop.run(CPU_ONLY, 3, blind) == closed_loop.run(CPU_ONLY, 3, blind)

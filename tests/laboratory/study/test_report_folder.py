@@ -94,9 +94,15 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def page_text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of a study of two policies under one seed; drawing the charts takes seconds."""
     pytest.importorskip("matplotlib")
-    page = Page(write(tmp_path, a_study("drf", "slots:3")))
+    return write(tmp_path_factory.mktemp("study"), a_study("drf", "slots:8"))
+
+
+def test_the_page_needs_nothing_from_elsewhere(page_text: str) -> None:
+    page = Page(page_text)
 
     assert not {"script", "link", "iframe", "object"} & set(page.elements)
     assert len(page.sources) == len(CHARTS)
@@ -126,21 +132,17 @@ def test_the_page_says_which_seeds_it_shows(tmp_path: Path) -> None:
     assert page.text.count("Means over all 2 seeds") == len(CHARTS) - 5 + 1  # and the table of users
 
 
-def test_whatever_is_wide_can_be_scrolled(tmp_path: Path) -> None:
-    text = write(tmp_path, a_study("drf", "fifo"))
-
-    assert text.count('<div class="scroll') == text.count("<table") + text.count("<img")
+def test_whatever_is_wide_can_be_scrolled(page_text: str) -> None:
+    assert page_text.count('<div class="scroll') == page_text.count("<table") + page_text.count("<img") > 0
 
 
-def test_names_of_users_are_names(tmp_path: Path) -> None:
-    text = write(tmp_path, a_study("drf", "fifo"))
-
-    assert SHARP not in text
-    assert SHARP in Page(text).text
+def test_names_of_users_are_names(page_text: str) -> None:
+    assert SHARP not in page_text
+    assert SHARP in Page(page_text).text
 
 
-def test_the_page_says_what_to_choose_and_what_to_doubt(tmp_path: Path) -> None:
-    page = Page(write(tmp_path, a_study("drf", "slots:8")))
+def test_the_page_says_what_to_choose_and_what_to_doubt(page_text: str) -> None:
+    page = Page(page_text)
 
     assert "Which policy?" in page.text
     assert "among the best in" in page.text
@@ -272,11 +274,11 @@ def forbid(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     monkeypatch.setattr(builtins, "__import__", without)
 
 
-def test_a_browser_shows_the_page(tmp_path: Path) -> None:
+def test_a_browser_shows_the_page(tmp_path: Path, page_text: str) -> None:
     browser = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         pytest.skip(f"none of {', '.join(_BROWSERS)} is installed")
-    write(tmp_path, a_study("drf", "fifo"))
+    (tmp_path / "report.html").write_text(page_text, encoding="utf-8")
 
     command = [
         browser,
