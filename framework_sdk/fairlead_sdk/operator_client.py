@@ -22,7 +22,6 @@ from fairlead_sdk.errors import LinkBroken, MasterUnreachable
 from fairlead_sdk.grpc_transport import CHANNEL_OPTIONS, GrpcTransport, read_rpc_error
 
 _Response = TypeVar("_Response")
-_Page = TypeVar("_Page")
 
 DEADLINE_S: Final = 5.0
 """A master answers a page in milliseconds; a person at a prompt gives up at about this time."""
@@ -76,54 +75,33 @@ class OperatorClient:
         """Tasks in id order, page by page; ``states`` are names, ``PENDING`` among them. Those asked for by id come as asked."""
         for ids in _in_requests(task_ids) or [[]]:
             request = operator_pb2.ListTasksRequest(states=states, framework_id=framework_id, task_ids=ids)
-            async for page in self._pages("ListTasks", request, operator_pb2.ListTasksResponse):
-                for task in page.tasks:
-                    yield task
+            async for task in self._rows("ListTasks", request, operator_pb2.ListTasksResponse):
+                yield task
 
-    async def agents(self) -> AsyncIterator[operator_pb2.AgentInfo]:
+    def agents(self) -> AsyncIterator[operator_pb2.AgentInfo]:
         """Agents in id order."""
-        async for page in self._pages(
-            "ListAgents", operator_pb2.ListRequest(), operator_pb2.ListAgentsResponse
-        ):
-            for agent in page.agents:
-                yield agent
+        return self._rows("ListAgents", operator_pb2.ListRequest(), operator_pb2.ListAgentsResponse)
 
-    async def frameworks(self) -> AsyncIterator[operator_pb2.FrameworkInfo]:
+    def frameworks(self) -> AsyncIterator[operator_pb2.FrameworkInfo]:
         """Frameworks in id order."""
-        async for page in self._pages(
-            "ListFrameworks", operator_pb2.ListRequest(), operator_pb2.ListFrameworksResponse
-        ):
-            for framework in page.frameworks:
-                yield framework
+        return self._rows("ListFrameworks", operator_pb2.ListRequest(), operator_pb2.ListFrameworksResponse)
 
-    async def roles(self) -> AsyncIterator[operator_pb2.RoleInfo]:
+    def roles(self) -> AsyncIterator[operator_pb2.RoleInfo]:
         """Roles in id order, with their shares."""
-        async for page in self._pages(
-            "ListRoles", operator_pb2.ListRequest(), operator_pb2.ListRolesResponse
-        ):
-            for role in page.roles:
-                yield role
+        return self._rows("ListRoles", operator_pb2.ListRequest(), operator_pb2.ListRolesResponse)
 
     async def prices(self) -> dict[str, float]:
         """What the whole of each resource costs under ``pf`` and its kin, in units of weight; empty without prices."""
         request = operator_pb2.ListRequest(page_size=1)
         return dict((await self._ask("ListRoles", request, operator_pb2.ListRolesResponse)).prices)
 
-    async def offers(self) -> AsyncIterator[operator_pb2.OfferInfo]:
+    def offers(self) -> AsyncIterator[operator_pb2.OfferInfo]:
         """Outstanding offers in id order."""
-        async for page in self._pages(
-            "ListOffers", operator_pb2.ListRequest(), operator_pb2.ListOffersResponse
-        ):
-            for offer in page.offers:
-                yield offer
+        return self._rows("ListOffers", operator_pb2.ListRequest(), operator_pb2.ListOffersResponse)
 
-    async def classes(self) -> AsyncIterator[operator_pb2.ClassInfo]:
+    def classes(self) -> AsyncIterator[operator_pb2.ClassInfo]:
         """Demand classes, by framework and class id: what frameworks want."""
-        async for page in self._pages(
-            "ListClasses", operator_pb2.ListRequest(), operator_pb2.ListClassesResponse
-        ):
-            for row in page.classes:
-                yield row
+        return self._rows("ListClasses", operator_pb2.ListRequest(), operator_pb2.ListClassesResponse)
 
     async def watch(
         self, *, kinds: Iterable[str] = (), from_version: int = 0, rows: bool = False
@@ -274,10 +252,12 @@ class OperatorClient:
         assert isinstance(response, kind), f"{rpc} was answered by {type(response).__name__}"
         return response
 
-    async def _pages(self, rpc: str, request: Any, kind: type[_Page]) -> AsyncIterator[_Page]:
+    async def _rows(self, rpc: str, request: Any, kind: type[Any]) -> AsyncIterator[Any]:
+        """The rows of a listing, asked for page by page; a page has them in a field of the listing's name."""
         while True:
-            page: Any = await self._ask(rpc, request, kind)
-            yield page
+            page = await self._ask(rpc, request, kind)
+            for row in getattr(page, rpc.removeprefix("List").lower()):
+                yield row
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
