@@ -15,8 +15,6 @@ TEST_PROCESSES ?= 2
 PYTEST_ARGS ?=
 GOLDENS_ARGS ?=
 
-# The suite starts hundreds of interpreters: compiled files are kept even where an environment says not to.
-unexport PYTHONDONTWRITEBYTECODE
 # No grpc code of ours forks; grpc's fork handlers only add a lock that a fork elsewhere could wait on for ever.
 export GRPC_ENABLE_FORK_SUPPORT := 0
 

@@ -1,6 +1,7 @@
 """What every test gets: property tests that repeat exactly in CI, and no fork handlers in grpc."""
 
 import os
+import sys
 
 from hypothesis import HealthCheck, settings
 
@@ -8,6 +9,10 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # Nor what its C core says of connections that a test ends: it would stand between the dots of a run.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+# The suite starts hundreds of interpreters, which keep what they compile even where an environment says not to.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadline, since timing is never a claim of ours; a slow machine is no reason to fail a property either.
 settings.register_profile(

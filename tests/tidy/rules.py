@@ -49,6 +49,7 @@ REGISTRY_HOSTS: Final = tuple(
     )
 )
 _MACHINE_PATH: Final = re.compile(r"(?<![\w.$}/-])/(?:root|work|home/\w+|Users/\w+)/\w")
+_TODO: Final = re.compile("TODO|FIXME|XXX")
 _UNNAMED_TODO: Final = re.compile(r"^[#/\s]*(?:TODO\b(?!\([\w.@-]+\): \S)|FIXME\b|XXX\b)")
 _MAKE_COMMAND: Final = re.compile(r"(?:^|`|\$ |&& )make ([a-z][a-z-]*)", re.MULTILINE)
 _MAKE_TARGET: Final = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
@@ -125,6 +126,8 @@ def banned_module_name(path: str) -> list[str]:
 
 def unnamed_todos(path: str, text: str) -> list[str]:
     """Find the comments that say TODO without a name and a condition, in the form `TODO(name): what, when`."""
+    if not _TODO.search(text):
+        return []
     comments = _python_comments(text) if path.endswith(".py") else _line_comments(text)
     return [
         f"{path}:{line}: expected `TODO(name): what, and when it matters`, got {comment.strip()!r}"

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from fairlead_master.core import settings
 from fairlead_master.core.actions import Action, AnswerCall, FinishReconciliation, ForwardStatuses, SendOffers
 from fairlead_master.core.events import DeclineScope, KillAsked, OffersDeclined, ReconcileAsked
@@ -99,7 +101,8 @@ def test_frameworks_are_reconciled_in_turns() -> None:
     assert told(cluster.reconcile(other)) == ["mine"]
 
 
-def test_frameworks_whose_time_is_over_end_so_many_a_tick() -> None:
+def test_frameworks_whose_time_is_over_end_so_many_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "TASKS_PER_STEP_MAX", 50)
     cluster = Cluster()
     for _ in range(settings.TASKS_PER_STEP_MAX + 3):
         session, _ = cluster.new_framework(failover_timeout_ms=1_000)
@@ -259,7 +262,8 @@ def test_a_cycle_has_a_tick_of_its_own_where_much_else_is_due() -> None:
     assert ticks == [[ForwardStatuses], [SendOffers], [ForwardStatuses, FinishReconciliation]]
 
 
-def test_agents_that_are_silent_at_once_are_left_so_many_a_tick() -> None:
+def test_agents_that_are_silent_at_once_are_left_so_many_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "TASKS_PER_STEP_MAX", 50)
     cluster = Cluster()
     for _ in range(settings.TASKS_PER_STEP_MAX + 3):
         cluster.new_agent()

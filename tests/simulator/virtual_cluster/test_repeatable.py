@@ -29,7 +29,7 @@ def told(level: str) -> str:
         simulation = LEVELS[level](
             Engine(Random(7), now_ms=0), nodes, diary, settings=AllocationSettings(policy=policy)
         )
-        simulation.feed(shared_demands(7, 20))
+        simulation.feed(shared_demands(7, 10))
         simulation.run()
         assert not simulation.unfinished
         lines.append(f"{policy} {sha256(repr(diary.lines).encode()).hexdigest()}\n")
