@@ -3,12 +3,20 @@
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from random import Random
+from typing import Final, Generic, TypeVar
 
+from fairlead_master.allocation.api import Grant
+from fairlead_master.core.actions import OfferTerms
 from fairlead_proto.ids import ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint, DemandClass
+from fairlead_sim.engine import Occurrence
 from fairlead_sim.pool.feasibility import Kind
 from fairlead_sim.workload import Bundle, Job
+
+_ATTEMPTS_COUNTED: Final = 10
+"""Of a gang: pauses do not grow for ever."""
 
 
 @dataclass(slots=True, eq=False)
@@ -106,3 +114,30 @@ class PoolFramework:
             )
             for queue in self.queues.values()
         ]
+
+
+Held = TypeVar("Held", Grant, OfferTerms)
+"""Places that a gang holds: what an allocator grants, or what a master offers."""
+
+
+@dataclass(slots=True, eq=False)
+class Gang(Generic[Held]):
+    """The places a gang has collected."""
+
+    held: list[Held] = field(default_factory=list)
+    units: int = 0
+    attempts: int = 0
+    patience: Occurrence | None = None
+
+    def collect(self, places: Held, *, of: int) -> bool:
+        """Hold more places; whether these were the last of so many."""
+        self.held.append(places)
+        self.units += places.units
+        if self.units == of and self.patience is not None:
+            self.patience.cancel()
+        return self.units == of
+
+    def pause_ms(self, patience_ms: int, random: Random) -> int:
+        """How long it wants nothing after it has given up."""
+        # Drawn, as two that gave up together would otherwise come back together; and no longer for ever.
+        return random.randint(1, patience_ms << min(self.attempts, _ATTEMPTS_COUNTED))

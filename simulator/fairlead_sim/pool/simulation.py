@@ -20,12 +20,12 @@ from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationError, AllocationSettings, Grant
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
-from fairlead_sim.engine import Alarm, Engine, Occurrence, collecting_rarely
+from fairlead_sim.engine import Alarm, Engine, collecting_rarely
 from fairlead_sim.node import Node
 from fairlead_sim.observer import Batch, Watcher
 from fairlead_sim.pool.arrivals import Arrivals
 from fairlead_sim.pool.feasibility import Feasibility, attributes_of
-from fairlead_sim.pool.framework import ActiveJob, PoolFramework
+from fairlead_sim.pool.framework import ActiveJob, Gang, PoolFramework
 from fairlead_sim.pool.hosts import CrowdedHost, Slowdown
 from fairlead_sim.workload import Bundle, Job
 
@@ -65,16 +65,6 @@ class Running:
     """For how long."""
     left_ms: int
     """How much longer they will, if their host does not slow them down."""
-
-
-@dataclass(slots=True, eq=False)
-class _Gang:
-    """The places a gang has collected."""
-
-    grants: list[Grant] = field(default_factory=list)
-    units: int = 0
-    attempts: int = 0
-    patience: Occurrence | None = None
 
 
 class Pool:
@@ -117,7 +107,7 @@ class Pool:
         self._by_name: dict[str, PoolFramework] = {}
         self._told: dict[FrameworkId, PoolFramework] = {}
         """Those whose demand has changed since the last cycle."""
-        self._gangs: dict[tuple[FrameworkId, ClassId], _Gang] = {}
+        self._gangs: dict[tuple[FrameworkId, ClassId], Gang[Grant]] = {}
         self._numbers = count()
         self._is_cycle_due = False
         self._deadline = Alarm(engine, self._cycle)
@@ -263,14 +253,10 @@ class Pool:
     def _collect(self, framework: PoolFramework, grant: Grant) -> None:
         """A gang was offered places: it begins if these are the last, and holds them otherwise."""
         name = (framework.framework_id, grant.class_id)
-        gang = self._gangs.setdefault(name, _Gang())
-        gang.grants.append(grant)
-        gang.units += grant.units
-        if gang.units == framework.queues[grant.class_id].tasks:
-            if gang.patience is not None:
-                gang.patience.cancel()
+        gang = self._gangs.setdefault(name, Gang())
+        if gang.collect(grant, of=framework.queues[grant.class_id].tasks):
             del self._gangs[name]
-            for held in gang.grants:
+            for held in gang.held:
                 self._launch(framework, held)
         elif gang.patience is None:
             gang.patience = self.engine.maybe_after(
@@ -280,13 +266,12 @@ class Pool:
     def _give_up(self, framework: PoolFramework, class_id: ClassId) -> None:
         """A gang has held places for too long: it gives them back and pauses."""
         gang = self._gangs[framework.framework_id, class_id]
-        # Drawn, as two that gave up together would otherwise come back together.
-        pause_ms = self.engine.random.randint(1, self._options.gang_patience_ms << min(gang.attempts, 10))
+        pause_ms = gang.pause_ms(self._options.gang_patience_ms, self.engine.random)
         self._tell_time()
-        for held in gang.grants:
+        for held in gang.held:
             self.allocator.take_back(framework.framework_id, held.agent_id, class_id, held.unit, held.units)
         self.allocator.refuse(framework.framework_id, class_id, None, self.engine.now_ms + pause_ms)
-        self._gangs[framework.framework_id, class_id] = _Gang(attempts=gang.attempts + 1)
+        self._gangs[framework.framework_id, class_id] = Gang(attempts=gang.attempts + 1)
         self._plan_cycle()
 
     def _end(self, batch: Batch, framework: PoolFramework, active: ActiveJob) -> None:

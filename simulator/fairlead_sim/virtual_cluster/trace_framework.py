@@ -9,7 +9,6 @@ leases; before the first ends it gives all back and wants none for a time that i
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -18,28 +17,15 @@ from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import AgentId, ClassId, Role, TaskId
 from fairlead_proto.task_state import TERMINAL, TaskState
 from fairlead_proto.tasks import TaskSpec, TaskStatus
-from fairlead_sim.engine import Engine, Occurrence
+from fairlead_sim.engine import Engine
 from fairlead_sim.observer import Batch
-from fairlead_sim.pool.framework import ActiveJob, PoolFramework, Waiting
+from fairlead_sim.pool.framework import ActiveJob, Gang, PoolFramework, Waiting
 from fairlead_sim.virtual_cluster.launches import Launch, Programs
 from fairlead_sim.virtual_cluster.network import Connection, End, Message, Network
 from fairlead_sim.workload import Job
 
-_ATTEMPTS_COUNTED: Final = 10
-"""Of a gang: pauses do not grow for ever."""
-
 _NONE: Final[Mapping[str, str]] = {}
 """What tasks have of labels and variables: one for all, as nobody changes it."""
-
-
-@dataclass(slots=True, eq=False)
-class _Gang:
-    """The offers a gang holds."""
-
-    offers: list[actions.OfferTerms] = field(default_factory=list)
-    units: int = 0
-    attempts: int = 0
-    patience: Occurrence | None = None
 
 
 class TraceFramework:
@@ -67,7 +53,7 @@ class TraceFramework:
         self._finished = finished
         self._launches: dict[TaskId, Launch] = {}
         """Of each task that is not known to be over."""
-        self._gangs: dict[ClassId, _Gang] = {}
+        self._gangs: dict[ClassId, Gang[actions.OfferTerms]] = {}
         self._requests = 0
         self._wants_more = False
         connection = network.dial(name, End(self._received, self._lost))
@@ -169,14 +155,10 @@ class TraceFramework:
         if not queue.is_gang:
             message.append(self._accept(offer))
             return
-        gang = self._gangs.setdefault(offer.class_id, _Gang())
-        gang.offers.append(offer)
-        gang.units += offer.units
-        if gang.units == queue.tasks:
-            if gang.patience is not None:
-                gang.patience.cancel()
+        gang = self._gangs.setdefault(offer.class_id, Gang())
+        if gang.collect(offer, of=queue.tasks):
             del self._gangs[offer.class_id]
-            message += [self._accept(held) for held in gang.offers]
+            message += [self._accept(held) for held in gang.held]
         elif gang.patience is None:
             patience_ms = min(self._gang_patience_ms, offer.lease_ms // 2)
             gang.patience = self._engine.maybe_after(patience_ms, partial(self._give_up, offer.class_id))
@@ -214,18 +196,16 @@ class TraceFramework:
     def _give_up(self, class_id: ClassId) -> None:
         """A gang has held offers for too long: it gives them back and pauses."""
         gang = self._gangs[class_id]
-        # Drawn, as two that gave up together would otherwise come back together.
-        longest_ms = self._gang_patience_ms << min(gang.attempts, _ATTEMPTS_COUNTED)
         self._connection.send_up(
             [
                 events.OffersDeclined(
                     session=self._session,
                     request_id=self._next_request(),
-                    offer_ids=tuple(offer.offer_id for offer in gang.offers),
+                    offer_ids=tuple(offer.offer_id for offer in gang.held),
                     reason="not enough of them for all tasks of a gang",
                     scope=events.DeclineScope.CLASS,
-                    ttl_ms=self._engine.random.randint(1, longest_ms),
+                    ttl_ms=gang.pause_ms(self._gang_patience_ms, self._engine.random),
                 )
             ]
         )
-        self._gangs[class_id] = _Gang(attempts=gang.attempts + 1)
+        self._gangs[class_id] = Gang(attempts=gang.attempts + 1)
