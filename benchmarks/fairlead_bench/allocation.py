@@ -25,6 +25,9 @@ from fairlead_proto.tasks import DemandClass
 
 Task = tuple[FrameworkId, AgentId, Vector]
 
+_Make = Callable[[Vector, list[Vector], list[Weight]], Callable[[], None]]
+"""Makes, of capacity, units and weights of accounts, what takes a number of decisions."""
+
 _MIB: Final = 2**20
 _GIB: Final = 2**30
 _KINDS: Final = ResourceKinds()
@@ -54,8 +57,9 @@ def measure(seed: int, scale: str) -> list[Row]:
     """
     check_scale(scale)
     accounts, part = _SCALES[scale]
-    rows = [_decision_row(seed, count) for count in accounts]
-    rows.append(_bottleneck_decision_row(seed, min(1_000, accounts[-1])))
+    rows = [_decision_row("decision", seed, count, _policy_decisions, "< 6") for count in accounts]
+    count = min(1_000, accounts[-1])
+    rows.append(_decision_row("decision by bbf", seed, count, _bottleneck_decisions, "< 20"))
     rows += [
         _cycle_row(seed, round(agents * part), round(frameworks * part)) for agents, frameworks in _SHAPES
     ]
@@ -77,17 +81,20 @@ def cpu_seconds(work: Callable[[], object]) -> float:
         gc.enable()
 
 
-def _decision_row(seed: int, accounts: int) -> Row:
+def _decision_row(name: str, seed: int, accounts: int, make: _Make, target: str) -> Row:
     """One decision: the first account, charged a unit, so that its key is computed and its place found again."""
-    capacity, units, weights = _accounts(seed, accounts)
-    ours = min(cpu_seconds(_policy_decisions(capacity, units, weights)) for _ in range(5))
-    floor = _decision_floor_us(seed, accounts)
-    return Row(f"decision, {accounts} accounts", ours * 1e6 / _DECISIONS, "us", "< 6", floor=floor)
+    return Row(
+        f"{name}, {accounts} accounts",
+        _decision_us(seed, accounts, make),
+        "us",
+        target,
+        floor=_decision_us(seed, accounts, _bare_decisions),
+    )
 
 
-def _decision_floor_us(seed: int, accounts: int) -> float:
-    capacity, units, weights = _accounts(seed, accounts)
-    return min(cpu_seconds(_bare_decisions(capacity, units, weights)) for _ in range(5)) * 1e6 / _DECISIONS
+def _decision_us(seed: int, accounts: int, make: _Make) -> float:
+    population = _accounts(seed, accounts)
+    return min(cpu_seconds(make(*population)) for _ in range(5)) * 1e6 / _DECISIONS
 
 
 def _accounts(seed: int, accounts: int) -> tuple[Vector, list[Vector], list[Weight]]:
@@ -141,20 +148,8 @@ def _bare_decisions(capacity: Vector, units: list[Vector], weights: list[Weight]
     return decide
 
 
-def _bottleneck_decision_row(seed: int, accounts: int) -> Row:
-    """The same for bottleneck-based fairness, while time passes, both resources fill up and an interval ends."""
-    capacity, units, weights = _accounts(seed, accounts)
-    ours = min(cpu_seconds(_bottleneck_decisions(capacity, units, weights)) for _ in range(5))
-    return Row(
-        f"decision by bbf, {accounts} accounts",
-        ours * 1e6 / _DECISIONS,
-        "us",
-        "< 20",
-        floor=_decision_floor_us(seed, accounts),
-    )
-
-
 def _bottleneck_decisions(capacity: Vector, units: list[Vector], weights: list[Weight]) -> Callable[[], None]:
+    """For bottleneck-based fairness, while time passes, both resources fill up and an interval ends."""
     policy = BottleneckFairness()
     began_ms = policy.interval_ms // 2
     policy.set_capacity(capacity, 0)
@@ -191,7 +186,7 @@ def _cycle_row(seed: int, agents: int, frameworks: int) -> Row:
         best = min(best, cpu_seconds(lambda: _cycle_to_the_end(allocator)))  # noqa: B023 - called at once
         grants = allocator.counters.decisions - before
     name = f"cycle, {agents} agents x {frameworks} frameworks, {grants} units"
-    floor_ms = _decision_floor_us(seed, frameworks) * grants / 1e3
+    floor_ms = _decision_us(seed, frameworks, _bare_decisions) * grants / 1e3
     return Row(name, best * 1e3, "ms", _cycle_target(grants), floor=floor_ms)
 
 
@@ -248,7 +243,7 @@ def _churn_row(seed: int, agents: int, frameworks: int) -> Row:
             best, units = best_of_this / granted, granted
         tasks += _launch(allocator, grants)
     name = f"cycle on a full cluster, {agents} agents x {frameworks} frameworks, {units} units"
-    floor_ms = _decision_floor_us(seed, frameworks) * units / 1e3
+    floor_ms = _decision_us(seed, frameworks, _bare_decisions) * units / 1e3
     return Row(name, best * units * 1e3, "ms", _cycle_target(units), floor=floor_ms)
 
 
