@@ -21,10 +21,7 @@ def task(info: operator_pb2.TaskInfo) -> Row:
     asked = info.resources
     return {
         "id": info.task_id,
-        "name": info.name,
-        "framework_id": info.framework_id,
-        "framework": info.framework,
-        "role": info.role,
+        **_same(info, "name", "framework_id", "framework", "role"),
         "agent_id": info.agent_id or None,
         "state": info.state,
         "cpus": asked.cpus_milli / 1000 if is_told else None,
@@ -36,20 +33,22 @@ def task(info: operator_pb2.TaskInfo) -> Row:
         "finished_ms": info.finished_ms or None,
         "exit_code": info.exit_code if info.HasField("exit_code") else None,
         "signal": info.signal if info.HasField("signal") else None,
-        "reason": info.reason,
-        "message": info.message,
+        **_same(info, "reason", "message"),
         "command": list(info.command) if is_told else None,
         "labels": {name: info.labels[name] for name in sorted(info.labels)},
         "usage": usage(info.usage) if info.HasField("usage") else None,
     }
 
 
+def _same(info: object, *names: str) -> Row:
+    """Keys that are called as the schema calls them, and hold what it holds."""
+    return {name: getattr(info, name) for name in names}
+
+
 def usage(used: types_pb2.TaskUsage | TaskUsage) -> Row:
     """What a task used, within a row of tasks."""
     return {
-        "cpu_time_ms": used.cpu_time_ms,
-        "mem_bytes": used.mem_bytes,
-        "mem_peak_bytes": used.mem_peak_bytes,
+        **_same(used, "cpu_time_ms", "mem_bytes", "mem_peak_bytes"),
         "mem_limit_bytes": used.mem_limit_bytes or None,
         "sandbox_bytes": used.sandbox_bytes,
     }
@@ -59,16 +58,13 @@ def agent(info: operator_pb2.AgentInfo) -> Row:
     """A row of ``fairlead agents``."""
     return {
         "id": info.agent_id,
-        "hostname": info.hostname,
-        "state": info.state,
+        **_same(info, "hostname", "state"),
         "attributes": {name: info.attributes[name] for name in sorted(info.attributes)},
         "total": amounts(info.total),
         "allocated": amounts(info.allocated),
         "offered": amounts(info.offered),
         "used": amounts(info.used),
-        "tasks": info.tasks,
-        "isolation": info.isolation,
-        "clock_skew_ms": info.clock_skew_ms,
+        **_same(info, "tasks", "isolation", "clock_skew_ms"),
         "registered_ms": info.registered_ms or None,
         "version": info.version,
     }
@@ -78,20 +74,12 @@ def framework(info: operator_pb2.FrameworkInfo) -> Row:
     """A row of ``fairlead frameworks``."""
     return {
         "id": info.framework_id,
-        "name": info.name,
-        "role": info.role,
-        "state": info.state,
-        "pending": info.pending,
-        "running": info.running,
-        "finished": info.finished,
-        "offers_sent": info.offers_sent,
-        "offers_accepted": info.offers_accepted,
-        "offers_declined": info.offers_declined,
-        "offers_expired": info.offers_expired,
-        "demand_version": info.demand_version,
+        **_same(info, "name", "role", "state", "pending", "running", "finished"),
+        **_same(
+            info, "offers_sent", "offers_accepted", "offers_declined", "offers_expired", "demand_version"
+        ),
         "registered_ms": info.registered_ms or None,
-        "principal": info.principal,
-        "version": info.version,
+        **_same(info, "principal", "version"),
     }
 
 
@@ -126,11 +114,7 @@ def offer(info: operator_pb2.OfferInfo) -> Row:
     """A row of ``fairlead offers``."""
     return {
         "id": info.offer_id,
-        "framework_id": info.framework_id,
-        "framework": info.framework,
-        "agent_id": info.agent_id,
-        "class_id": info.class_id,
-        "units": info.units,
+        **_same(info, "framework_id", "framework", "agent_id", "class_id", "units"),
         "resources": amounts(info.resources),
         "expires_in_ms": info.expires_in_ms,
     }
@@ -139,13 +123,7 @@ def offer(info: operator_pb2.OfferInfo) -> Row:
 def decision(info: operator_pb2.Decision) -> Row:
     """A row of ``fairlead shares --log``: one grant of the allocator."""
     return {
-        "number": info.number,
-        "time_ms": info.time_ms,
-        "framework_id": info.framework_id,
-        "role": info.role,
-        "agent_id": info.agent_id,
-        "class_id": info.class_id,
-        "units": info.units,
+        **_same(info, "number", "time_ms", "framework_id", "role", "agent_id", "class_id", "units"),
         "key_before": finite(info.key_before),
         "key_after": finite(info.key_after),
         "policy": info.policy,
@@ -156,12 +134,10 @@ def explanation(info: operator_pb2.Explanation) -> Row:
     """What ``fairlead explain --json`` prints."""
     name = operator_pb2.WaitReason.Name(info.reason)
     return {
-        "id": info.id,
-        "kind": info.kind,
+        **_same(info, "id", "kind"),
         "reason": name.removeprefix("WAIT_REASON_"),
         "sentence": info.sentence,
         "evidence": {name: info.evidence[name] for name in sorted(info.evidence)},
         "next_steps": list(info.next_steps),
-        "epoch": info.epoch,
-        "version": info.version,
+        **_same(info, "epoch", "version"),
     }
