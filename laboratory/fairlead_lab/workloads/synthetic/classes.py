@@ -17,7 +17,6 @@ from fairlead_lab.workloads.synthetic.draws import (
     Fixed,
     Uniform,
     draw,
-    least_of,
     pick,
     read_draw,
 )
@@ -219,7 +218,7 @@ def _demand(table: Table) -> tuple[Draw, ...]:
         value = below.raw(name)
         found.append(_NOTHING if value is None else read_draw(value, below.at(name), _amount_of(name)))
     below.done()
-    if all(isinstance(each, Fixed) and not least_of(each) for each in found):
+    if all(isinstance(each, Fixed) and not each.value for each in found):
         raise table.bad("demand", f"an amount above zero in one of {', '.join(STANDARD_NAMES)}")
     return tuple(found)
 

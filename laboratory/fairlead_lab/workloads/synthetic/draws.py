@@ -123,19 +123,6 @@ def read_draw(value: Any, path: str, read: Read) -> Draw:
     return found
 
 
-def least_of(what: Draw) -> float:
-    """No draw is below it."""
-    match what:
-        case Fixed(value):
-            return value
-        case Choice(values, _):
-            return min(values)
-        case Uniform(least, _) | Exponential(_, least, _) | Lognormal(_, _, least, _):
-            return least
-        case _:
-            assert_never(what)
-
-
 def _read_table(table: Table, read: Read) -> Draw:
     match table.one_of("distribution", NAMES, None):
         case "uniform":
