@@ -12,6 +12,7 @@ kept is reported, and a task that it does not know is over.
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from fairlead_agent.core import limits
 from fairlead_agent.core.actions import (
@@ -101,11 +102,22 @@ def confirm_slow_start(step: Step, task: LiveTask) -> None:
     step.state.deadlines.cancel(Due.SLOW_START, task.key)
 
 
+_GIVEN_UP: Final = (Reason.UNKNOWN_TASK, Reason.AGENT_REMOVED)
+"""With which a master ends what an agent brings back to it: it gave the task up while the agent was away, or has it elsewhere.
+Nobody wished its end, and a framework that has not heard from that master must not take it for one that somebody did."""
+
+_GIVEN_UP_AS: Final = {
+    Reason.STAGING_TIMEOUT: TaskState.DROPPED,
+    Reason.AGENT_DISCONNECTED: TaskState.LOST,
+}
+
+
 def kill(step: Step, order: KillTask) -> None:
     """Begin to end a task that lives; answer for one that does not."""
     task = step.state.live.get(order.key)
     if task is not None:
-        begin_kill(step, task, reason=order.reason, grace_period_ms=order.grace_period_ms)
+        reason = Reason.AGENT_DISCONNECTED if order.reason in _GIVEN_UP else order.reason
+        begin_kill(step, task, reason=reason, grace_period_ms=order.grace_period_ms)
     elif not repeat_known(step, order.key):
         # The stream is ordered: a kill for a task that was never launched here means that the launch went down with an
         # earlier stream. Reporting it dropped also keeps the task from being started by a copy that is still to come.
@@ -346,9 +358,8 @@ def _end_of(task: LiveTask, event: ProcessExited) -> _End:
 
 
 def _killed(reason: Reason, message: str) -> _End:
-    # A master that gives a launch up says at once that it is dropped. If that master dies, ours is the only word of it.
-    state = TaskState.DROPPED if reason is Reason.STAGING_TIMEOUT else TaskState.KILLED
-    return _End(state, reason, message)
+    # A master that gives a task up says at once that it is dropped or lost. If that master dies, ours is the only word of it.
+    return _End(_GIVEN_UP_AS.get(reason, TaskState.KILLED), reason, message)
 
 
 def _ended_before(event: ProcessExited, requested_ms: int) -> bool:

@@ -171,6 +171,27 @@ def test_launch_that_its_master_gave_up_ends_as_the_master_has_said(
     assert (over.state, over.reason) == (TaskState.DROPPED, Reason.STAGING_TIMEOUT)
 
 
+@pytest.mark.parametrize("reason", [Reason.UNKNOWN_TASK, Reason.AGENT_REMOVED])
+@pytest.mark.parametrize("is_running", [True, False])
+def test_task_that_its_master_gave_up_while_the_agent_was_away_is_lost(
+    reason: Reason, is_running: bool
+) -> None:
+    """If that master dies before anybody heard it, a framework runs again what is LOST, and not what was KILLED."""
+    agent = a_running_agent("t1") if is_running else a_registered_agent()
+    if not is_running:
+        agent.step(ExecutorLost())
+        agent.step(a_launch("t1"))
+
+    said = agent.step(a_kill(reason=reason))
+    if is_running:
+        said += agent.step(an_exit(code=None, signal=15))
+
+    statuses = [status for action in said if isinstance(action, SendStatuses) for status in action.statuses]
+    assert statuses[-1].state is TaskState.LOST
+    # Not for UNKNOWN_TASK, by which an SDK knows what was never launched.
+    assert {status.reason for status in statuses} == {Reason.AGENT_DISCONNECTED}
+
+
 def test_launch_that_its_master_gave_up_before_its_process_was_ordered_is_dropped() -> None:
     agent = a_registered_agent()
     agent.step(ExecutorLost())
