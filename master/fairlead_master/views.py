@@ -15,7 +15,7 @@ from fairlead_master.allocation.parts import Parts
 from fairlead_master.allocation.weights import Weight
 from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Offer, Task
-from fairlead_proto.convert import write_constraint, write_resources, write_usage
+from fairlead_proto.convert import fill_resources, fill_usage, write_constraint, write_resources
 from fairlead_proto.ids import ClassId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, sum_vectors
 from fairlead_proto.tasks import DemandClass
@@ -225,7 +225,7 @@ def task_info(master: Master, task: Task) -> pb.TaskInfo:
         labels=task.labels,
     )
     if task.usage is not None:
-        info.usage.CopyFrom(write_usage(task.usage))
+        fill_usage(info.usage, task.usage)
     return info
 
 
@@ -249,7 +249,7 @@ def agent_info(master: Master, agent: Agent) -> pb.AgentInfo:
         version=agent.version,
     )
     if agent.used:
-        info.used.CopyFrom(write_resources(agent.used, kinds))
+        fill_resources(info.used, agent.used, kinds)
     return info
 
 

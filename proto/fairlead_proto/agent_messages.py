@@ -78,7 +78,7 @@ def _fill_order(
             kill.framework_id = order.framework_id
             kill.task_id = order.task_id
             kill.grace_period_ms = order.grace_period_ms
-            kill.reason = convert.write_reason(order.reason)
+            kill.reason = enum_numbers.REASONS.of[order.reason]
         case PingAgent():
             message.ping.SetInParent()
         case ConfirmAgent():
@@ -189,30 +189,26 @@ _OUR_OWN: Final = frozenset({TaskState.STAGING, TaskState.UNREACHABLE, TaskState
 
 def write_register(report: AgentConnected, kinds: ResourceKinds) -> pb.AgentMessage:
     """The first message of a session."""
+    message = pb.AgentMessage()
+    register = message.register
+    register.agent_id = report.agent_id or ""
+    register.incarnation = report.incarnation
+    register.hostname = report.hostname
+    convert.fill_resources(register.total, report.total, kinds)
+    register.attributes.update(report.attributes)
+    for task in report.tasks:
+        convert.fill_running_task(register.tasks.add(), task, kinds)
     command_bytes = sum(sum(map(len, task.spec.command)) for task in report.tasks)
-    is_shortened = command_bytes > REGISTER_COMMAND_BYTES_MAX
-    register = pb.Register(
-        agent_id=report.agent_id or "",
-        incarnation=report.incarnation,
-        hostname=report.hostname,
-        total=convert.write_resources(report.total, kinds),
-        attributes=report.attributes,
-        tasks=[_write_running(task, kinds, is_shortened=is_shortened) for task in report.tasks],
-        unacknowledged=map(convert.write_status, report.unacknowledged),
-        last_epoch=report.last_epoch,
-        agent_time_ms=report.agent_time_ms,
-        isolation=report.isolation,
-        answers_ping=True,
-    )
+    if command_bytes > REGISTER_COMMAND_BYTES_MAX:
+        for running in register.tasks:
+            running.task.command[:] = [running.task.command[0][:256]]
+    for status in report.unacknowledged:
+        convert.fill_status(register.unacknowledged.add(), status)
+    register.last_epoch = report.last_epoch
+    register.agent_time_ms = report.agent_time_ms
+    register.isolation = report.isolation
+    register.answers_ping = True
     convert.introduce(register)
-    return pb.AgentMessage(register=register)
-
-
-def _write_running(task: RunningTask, kinds: ResourceKinds, *, is_shortened: bool) -> pb.RunningTask:
-    message = convert.write_running_task(task, kinds)
-    if is_shortened:
-        del message.task.command[1:]
-        message.task.command[0] = message.task.command[0][:256]
     return message
 
 
@@ -252,14 +248,12 @@ def read_register(
 
 def write_statuses(statuses: Sequence[TaskStatus]) -> list[pb.AgentMessage]:
     """The messages of reports, in order."""
-    return [
-        pb.AgentMessage(
-            statuses=pb.StatusReports(
-                statuses=map(convert.write_status, statuses[start : start + STATUSES_PER_MESSAGE_MAX])
-            )
-        )
-        for start in range(0, len(statuses), STATUSES_PER_MESSAGE_MAX)
-    ]
+    messages: list[pb.AgentMessage] = []
+    for number, status in enumerate(statuses):
+        if number % STATUSES_PER_MESSAGE_MAX == 0:
+            messages.append(pb.AgentMessage())
+        convert.fill_status(messages[-1].statuses.statuses.add(), status)
+    return messages
 
 
 def read_statuses(message: pb.StatusReports, unknowns: Unknowns) -> tuple[TaskStatus, ...]:
@@ -271,18 +265,16 @@ def write_heartbeat(
     time_ms: int, used: Vector, tasks: Sequence[tuple[TaskKey, TaskUsage]], kinds: ResourceKinds
 ) -> pb.AgentMessage:
     """A sign of life with what all tasks together use, and each whose figures changed."""
-    return pb.AgentMessage(
-        heartbeat=pb.AgentHeartbeat(
-            agent_time_ms=time_ms,
-            used=convert.write_resources(used, kinds),
-            tasks=[
-                pb.TaskUsageReport(
-                    framework_id=framework_id, task_id=task_id, usage=convert.write_usage(usage)
-                )
-                for (framework_id, task_id), usage in tasks
-            ],
-        )
-    )
+    message = pb.AgentMessage()
+    heartbeat = message.heartbeat
+    heartbeat.agent_time_ms = time_ms
+    convert.fill_resources(heartbeat.used, used, kinds)
+    for (framework_id, task_id), usage in tasks:
+        report = heartbeat.tasks.add()
+        report.framework_id = framework_id
+        report.task_id = task_id
+        convert.fill_usage(report.usage, usage)
+    return message
 
 
 def read_heartbeat(

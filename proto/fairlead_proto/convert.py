@@ -116,12 +116,6 @@ def read_state(field: str, number: int) -> TaskState:
     return state
 
 
-def write_state(state: TaskState) -> types_pb2.TaskState:
-    """The enum number of a task state."""
-    number: types_pb2.TaskState = STATES.of[state]
-    return number
-
-
 def read_reason(field: str, number: int, unknowns: Unknowns) -> Reason:
     """The reason of an enum number; none where it is unspecified, and where only a newer peer could explain it."""
     if number == 0:
@@ -131,12 +125,6 @@ def read_reason(field: str, number: int, unknowns: Unknowns) -> Reason:
         unknowns.note("reason", str(refusal(field, "a reason", number)))
         return Reason.NONE
     return reason
-
-
-def write_reason(reason: Reason) -> types_pb2.Reason:
-    """The enum number of a reason."""
-    number: types_pb2.Reason = REASONS.of[reason]
-    return number
 
 
 # --- tasks -------------------------------------------------------------------------------------------------------
@@ -179,13 +167,6 @@ def _read_unit(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -
     if kinds.custom or message.custom_milli or min(vector) < 0 or not 0 < max(vector) <= limits.QUANTITY_MAX:
         return read_demand(f"{field}.resources", message, kinds)
     return vector
-
-
-def write_task(task: TaskSpec, kinds: ResourceKinds) -> types_pb2.TaskSpec:
-    """The message of a task description."""
-    message = types_pb2.TaskSpec()
-    fill_task(message, task, kinds)
-    return message
 
 
 def fill_task(message: types_pb2.TaskSpec, task: TaskSpec, kinds: ResourceKinds) -> None:
@@ -254,15 +235,8 @@ def _read_end(field: str, number: int, least: int, most: int) -> int:
     return number
 
 
-def write_status(status: TaskStatus) -> types_pb2.TaskStatus:
-    """The message of a report."""
-    message = types_pb2.TaskStatus()
-    fill_status(message, status)
-    return message
-
-
 def fill_status(message: types_pb2.TaskStatus, status: TaskStatus) -> None:
-    """Write a report into an empty message, for the reason of ``fill_task``."""
+    """Write a report into an empty message."""
     message.framework_id = status.framework_id
     message.task_id = status.task_id
     message.agent_id = status.agent_id
@@ -301,13 +275,6 @@ def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
     )
 
 
-def write_usage(usage: TaskUsage) -> types_pb2.TaskUsage:
-    """The message of a measurement."""
-    message = types_pb2.TaskUsage()
-    fill_usage(message, usage)
-    return message
-
-
 def fill_usage(message: types_pb2.TaskUsage, usage: TaskUsage) -> None:
     """Write a measurement into an empty message, which is then there, be it all zeros."""
     message.SetInParent()
@@ -336,15 +303,13 @@ def read_running_task(
     )
 
 
-def write_running_task(task: RunningTask, kinds: ResourceKinds) -> agent_pb2.RunningTask:
-    """The message of a running task."""
-    return agent_pb2.RunningTask(
-        framework_id=task.framework_id,
-        task=write_task(task.spec, kinds),
-        state=write_state(task.state),
-        sequence=task.sequence,
-        ran_ms=task.ran_ms,
-    )
+def fill_running_task(message: agent_pb2.RunningTask, task: RunningTask, kinds: ResourceKinds) -> None:
+    """Write a running task into an empty message."""
+    message.framework_id = task.framework_id
+    fill_task(message.task, task.spec, kinds)
+    message.state = STATES.of[task.state]
+    message.sequence = task.sequence
+    message.ran_ms = task.ran_ms
 
 
 # --- peers -------------------------------------------------------------------------------------------------------

@@ -162,11 +162,10 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         self._outgoing.put_nowait(_CUT)
 
     def launch(self, *specs: TaskSpec, framework: str = "f1") -> None:
-        tasks = [
-            agent_pb2.LaunchTask(framework_id=framework, task=convert.write_task(spec, _KINDS))
-            for spec in specs
-        ]
-        self.say(launch=agent_pb2.Launch(tasks=tasks))
+        launch = agent_pb2.Launch()
+        for spec in specs:
+            convert.fill_task(launch.tasks.add(framework_id=framework).task, spec, _KINDS)
+        self.say(launch=launch)
 
     def kill(self, task: str, *, grace_ms: int = 0, reason: int = 8, framework: str = "f1") -> None:
         kill = agent_pb2.KillTask(

@@ -75,8 +75,10 @@ def read(*messages: agent_pb2.MasterMessage, epoch: int = 3) -> list[events.Even
 
 
 def a_launch_message(*specs: TaskSpec, kinds: ResourceKinds = KINDS) -> agent_pb2.MasterMessage:
-    tasks = [agent_pb2.LaunchTask(framework_id="f1", task=convert.write_task(spec, kinds)) for spec in specs]
-    return agent_pb2.MasterMessage(launch=agent_pb2.Launch(tasks=tasks))
+    message = agent_pb2.MasterMessage()
+    for spec in specs:
+        convert.fill_task(message.launch.tasks.add(framework_id="f1").task, spec, kinds)
+    return message
 
 
 def a_kill_message(task_id: str, **fields: int) -> agent_pb2.MasterMessage:

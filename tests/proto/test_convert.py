@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_proto import convert, fields, limits
+from fairlead_proto.enum_numbers import REASONS, STATES
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
 from fairlead_proto.peers import Unknowns
@@ -68,14 +69,18 @@ def test_resources_survive_the_wire(vector: tuple[int, ...]) -> None:
 
 @given(SPECS)
 def test_a_task_survives_the_wire(spec: TaskSpec) -> None:
-    sent = types_pb2.TaskSpec.FromString(convert.write_task(spec, KINDS).SerializeToString())
+    message = types_pb2.TaskSpec()
+    convert.fill_task(message, spec, KINDS)
+    sent = types_pb2.TaskSpec.FromString(message.SerializeToString())
 
     assert convert.read_task("task", sent, KINDS) == spec
 
 
 @given(STATUSES)
 def test_a_status_survives_the_wire(status: TaskStatus) -> None:
-    sent = types_pb2.TaskStatus.FromString(convert.write_status(status).SerializeToString())
+    message = types_pb2.TaskStatus()
+    convert.fill_status(message, status)
+    sent = types_pb2.TaskStatus.FromString(message.SerializeToString())
 
     assert convert.read_status("status", sent, Unknowns()) == status
 
@@ -92,10 +97,9 @@ def test_a_running_task_survives_the_wire(
         ran_ms=ran_ms,
     )
 
-    assert (
-        convert.read_running_task("task", convert.write_running_task(running, KINDS), KINDS, Unknowns())
-        == running
-    )
+    message = agent_pb2.RunningTask()
+    convert.fill_running_task(message, running, KINDS)
+    assert convert.read_running_task("task", message, KINDS, Unknowns()) == running
 
 
 def test_demand_survives_the_wire() -> None:
@@ -122,10 +126,8 @@ def test_demand_survives_the_wire() -> None:
 
 
 def test_every_state_reason_and_operator_has_a_number_and_comes_back() -> None:
-    assert all(convert.read_state("state", convert.write_state(state)) is state for state in TaskState)
-    assert all(
-        convert.read_reason("reason", convert.write_reason(reason), Unknowns()) is reason for reason in Reason
-    )
+    assert all(convert.read_state("state", STATES.of[state]) is state for state in TaskState)
+    assert all(convert.read_reason("reason", REASONS.of[reason], Unknowns()) is reason for reason in Reason)
     assert [convert.read_reason("reason", 0, Unknowns())] == [Reason.NONE]
 
 
