@@ -11,7 +11,13 @@ from enum import Enum, unique
 from typing import Any, Final
 
 from fairlead_lab.metrics.result import PolicyResult
-from fairlead_lab.metrics.statistics import Estimate, Ratio, estimate, ratio_of_means, ratio_of_percentiles
+from fairlead_lab.metrics.statistics import (
+    Estimate,
+    Ratio,
+    estimate_if_all,
+    ratio_of_means,
+    ratio_of_percentiles,
+)
 
 
 @unique
@@ -71,9 +77,7 @@ class Measure:
 
     def of(self, runs: Sequence[PolicyResult]) -> Estimate | None:
         """Over the seeds of one policy; None if a run lacks it."""
-        values = [self.pick(run) for run in runs]
-        known = [value for value in values if value is not None]
-        return estimate(known) if known and len(known) == len(values) else None
+        return estimate_if_all([self.pick(run) for run in runs])
 
     def write(self, value: float | None, unit_ms: int | None = None) -> str:
         """For a reader; times in the unit, if one is given."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from fairlead_lab.metrics.records import JobRecord, RunRecord, TaskRecord
 from fairlead_lab.metrics.result import PolicyResult, ResourceUse
 from fairlead_lab.metrics.static_slice import completions_alone_ms
-from fairlead_lab.metrics.statistics import Spread, spread
+from fairlead_lab.metrics.statistics import Spread, mean, spread
 from fairlead_lab.metrics.summary import sum_up
 from fairlead_lab.metrics.sums import Metrics, Subject
 from fairlead_lab.metrics.yardstick import job_size_ends, quartiles
@@ -178,17 +178,15 @@ def _facts(
 
 
 def _with_samples(resources: dict[str, ResourceUse], run: RunRecord) -> dict[str, ResourceUse]:
-    """The same with what the master said was allocated and the hosts measured, means over its samples."""
+    """The same with what the master said was allocated and the hosts measured, means over its samples, if there are any."""
+    if not run.samples:
+        return resources
     return {
         name: replace(
             use,
-            allocated=_mean([sample.allocated[place] / run.capacity[place] for sample in run.samples]),
-            used=_mean([sample.used[place] / run.capacity[place] for sample in run.samples]),
+            allocated=mean([sample.allocated[place] / run.capacity[place] for sample in run.samples]),
+            used=mean([sample.used[place] / run.capacity[place] for sample in run.samples]),
         )
         for place, name in enumerate(STANDARD_NAMES)
         if (use := resources.get(name)) is not None
     }
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

@@ -102,12 +102,17 @@ def _rounded(value: int) -> int:
     return value if dropped <= 0 else (value >> dropped) << dropped
 
 
+def mean(values: Sequence[float]) -> float:
+    """Of the values; 0 if there are none. Unlike the standard library's it adds up in order, as kept results did."""
+    return sum(values) / len(values) if values else 0.0
+
+
 def spread(values: Sequence[float]) -> Spread:
     """Mean and percentiles of the values, in their unit."""
     ordered = sorted(values) or [0.0]
     return Spread(
         count=len(values),
-        mean=sum(ordered) / len(ordered),
+        mean=mean(ordered),
         p50=percentile(ordered, 50),
         p95=percentile(ordered, 95),
         p99=percentile(ordered, 99),
@@ -139,12 +144,17 @@ class Estimate:
 
 def estimate(values: Sequence[float]) -> Estimate:
     """Mean and half width of the 95 % confidence interval after Student: t(n - 1) s / math.sqrt(n); there is at least one value."""
-    count = len(values)
-    mean = sum(values) / count
+    count, middle = len(values), mean(values)
     if count < 2:
-        return Estimate(mean, None)
-    variance = sum((value - mean) ** 2 for value in values) / (count - 1)
-    return Estimate(mean, student_t(count - 1) * math.sqrt(variance / count))
+        return Estimate(middle, None)
+    variance = sum((value - middle) ** 2 for value in values) / (count - 1)
+    return Estimate(middle, student_t(count - 1) * math.sqrt(variance / count))
+
+
+def estimate_if_all(values: Sequence[float | None]) -> Estimate | None:
+    """The same; None if one of the values is, or there are none."""
+    known = [value for value in values if value is not None]
+    return estimate(known) if known and len(known) == len(values) else None
 
 
 def student_t(degrees: int) -> float:

@@ -15,7 +15,7 @@ from fairlead_lab.metrics.result import (
     UserReport,
 )
 from fairlead_lab.metrics.shares import Standing
-from fairlead_lab.metrics.statistics import Spread, spread
+from fairlead_lab.metrics.statistics import Spread, mean, spread
 from fairlead_lab.metrics.sums import Metrics
 from fairlead_proto.resources import STANDARD_NAMES
 from fairlead_sim.workload import Job
@@ -129,8 +129,8 @@ def _jobs_by_size(metrics: Metrics, slowdowns: Sequence[float], ends: Sequence[i
             tasks_least=before + 1,
             tasks_most=end,
             jobs=len(places),
-            mean_completion_ms=_mean([metrics.completion_ms[place] for place in places]),
-            mean_slowdown=_mean([slowdowns[place] for place in places]),
+            mean_completion_ms=mean([metrics.completion_ms[place] for place in places]),
+            mean_slowdown=mean([slowdowns[place] for place in places]),
         )
         for before, end, places in zip((0, *ends), ends, classes, strict=False)
         if places
@@ -178,8 +178,8 @@ def _user(
         jobs=len(places),
         tasks=sum(jobs[place].tasks for place in places),
         finished_jobs=len(done),
-        mean_completion_ms=_mean([metrics.completion_ms[place] for place in done]),
-        mean_slowdown=_mean([slowdowns[place] for place in done]),
+        mean_completion_ms=mean([metrics.completion_ms[place] for place in done]),
+        mean_slowdown=mean([slowdowns[place] for place in done]),
         mean_wait_ms=sums.wait_ms / sums.tasks_finished if sums.tasks_finished else 0.0,
         mean_share=(
             standing.holding.until(metrics.last_change_ms) / standing.present_ms
@@ -188,7 +188,7 @@ def _user(
         ),
         contending_ms=standing.contending_ms,
         below_fraction=standing.below_ms / standing.contending_ms if standing.contending_ms else 0.0,
-        alone_completion_ms=_mean(alone) if alone and min(alone) >= 0 else None,
+        alone_completion_ms=mean(alone) if alone and min(alone) >= 0 else None,
     )
 
 
@@ -216,7 +216,3 @@ def _series(metrics: Metrics, end_ms: int) -> Series:
 def _part(part: float, whole: float) -> float | None:
     """None of nothing."""
     return part / whole if whole else None
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0

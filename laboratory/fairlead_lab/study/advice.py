@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead_lab.metrics.measures import measure
 from fairlead_lab.metrics.result import UNFINISHED, PolicyResult
-from fairlead_lab.metrics.statistics import Ratio
+from fairlead_lab.metrics.statistics import Ratio, mean
 from fairlead_lab.study.comparison import completion_ratio, is_crowded
 from fairlead_lab.study.questions import Answer
 from fairlead_lab.study.study import Outcome
@@ -216,9 +216,9 @@ def where_waiting_comes_from(outcome: Outcome) -> list[str]:
     largest = [parts for run in runs if (parts := _largest(run)) is not None]
     if not never or not largest:
         return []
-    waits, tasks = _mean([each[0] for each in largest]), _mean([each[1] for each in largest])
+    waits, tasks = mean([each[0] for each in largest]), mean([each[1] for each in largest])
     use = {
-        name: _mean([run.resources[name].held_until_last_arrival for run in runs])
+        name: mean([run.resources[name].held_until_last_arrival for run in runs])
         for name in runs[0].resources
         if all(name in run.resources for run in runs)
     }
@@ -226,7 +226,7 @@ def where_waiting_comes_from(outcome: Outcome) -> list[str]:
     classes = runs[0].waits_by_size
     above = f"more than {100 * classes[-2].largest_size:.3g} %" if len(classes) > 1 else "up to all"
     line = (
-        f"Where waiting comes from, under {policy}: {_percent(_mean(never))} of the jobs take no longer than with nothing to wait for. "
+        f"Where waiting comes from, under {policy}: {_percent(mean(never))} of the jobs take no longer than with nothing to wait for. "
         f"{_percent(waits)} of all waiting is that of the {_percent(tasks)} of tasks that want {above} of the largest node, "
         f"while {busiest}, of which most is held, is held to {_percent(use[busiest])} on average until the last job arrives."
     )
@@ -251,10 +251,6 @@ def _largest(run: PolicyResult) -> tuple[float, float] | None:
     if not sum(waited):
         return None
     return waited[-1] / sum(waited), run.waits_by_size[-1].wait.count / tasks
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _percent(part: float) -> str:

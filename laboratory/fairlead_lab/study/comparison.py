@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_lab.metrics.measures import Best, Measure, listed_measures
-from fairlead_lab.metrics.result import PolicyResult
-from fairlead_lab.metrics.statistics import Estimate, Ratio, estimate, plain_ratio, ratio_of_means
+from fairlead_lab.metrics.result import JobSizeClass, PolicyResult, UserReport
+from fairlead_lab.metrics.statistics import (
+    Estimate,
+    Ratio,
+    estimate,
+    estimate_if_all,
+    mean,
+    plain_ratio,
+    ratio_of_means,
+)
 
 CROWDED_MAX: Final = 0.01
 """Of all task time on hosts promised twice: beyond, tasks start at once and then crawl, and what counts starts means little."""
@@ -92,12 +100,11 @@ def completion_ratio(runs: Sequence[PolicyResult], first: Sequence[PolicyResult]
     ratios = [
         plain_ratio(run.completions_ms, other.completions_ms) for run, other in zip(runs, first, strict=True)
     ]
-    known = [ratio for ratio in ratios if ratio is not None]
-    if not known or len(known) < len(ratios):
+    found = estimate_if_all(ratios)
+    if found is None:
         return None
-    mean = estimate(known)
-    half_width = mean.half_width or 0.0
-    return Ratio(mean.mean, mean.mean - half_width, mean.mean + half_width)
+    half_width = found.half_width or 0.0
+    return Ratio(found.mean, found.mean - half_width, found.mean + half_width)
 
 
 def _are_alike(
@@ -156,59 +163,55 @@ class UserChange:
 
 def reductions_by_size(runs: Sequence[PolicyResult], first: Sequence[PolicyResult]) -> list[SizeReduction]:
     """By number of tasks of a job, smallest first; runs and first are of the same seeds, and classes without jobs are left out."""
-    found: dict[int, list[tuple[int, int, float, float]]] = {}
+    found: dict[int, list[tuple[JobSizeClass, JobSizeClass]]] = {}
     for run, reference in zip(runs, first, strict=True):
         before = {each.tasks_least: each for each in reference.jobs_by_size}
         for each in run.jobs_by_size:
             if each.tasks_least in before:
-                completion_ms = before[each.tasks_least].mean_completion_ms
-                found.setdefault(each.tasks_least, []).append(
-                    (
-                        each.tasks_most,
-                        each.jobs,
-                        each.mean_completion_ms,
-                        _reduction(each.mean_completion_ms, completion_ms),
-                    )
-                )
+                found.setdefault(each.tasks_least, []).append((each, before[each.tasks_least]))
     return [
         SizeReduction(
             tasks_least=least,
-            tasks_most=max(row[0] for row in rows),
-            jobs=sum(row[1] for row in rows) / len(rows),
-            completion_ms=estimate([row[2] for row in rows]),
-            reduction=estimate([row[3] for row in rows]),
+            tasks_most=max(mine.tasks_most for mine, _ in pairs),
+            jobs=mean([mine.jobs for mine, _ in pairs]),
+            completion_ms=estimate([mine.mean_completion_ms for mine, _ in pairs]),
+            reduction=estimate(
+                [_reduction(mine.mean_completion_ms, theirs.mean_completion_ms) for mine, theirs in pairs]
+            ),
         )
-        for least, rows in sorted(found.items())
+        for least, pairs in sorted(found.items())
     ]
 
 
 def changes_by_user(runs: Sequence[PolicyResult], first: Sequence[PolicyResult]) -> list[UserChange]:
     """Of users with a finished job in every run, those who gain most first."""
-    mine, theirs = _completions(runs), _completions(first)
+    before = users_of(first)
     changes = [
         UserChange(
-            user=user,
-            jobs=sum(jobs for jobs, _ in rows) / len(rows),
-            completion_ms=_mean(rows),
-            reduction=_reduction(_mean(rows), _mean(theirs[user])),
+            user=name,
+            jobs=mean([user.finished_jobs for user in found]),
+            completion_ms=mean_completion_ms(found),
+            reduction=_reduction(mean_completion_ms(found), mean_completion_ms(before[name])),
         )
-        for user, rows in mine.items()
-        if len(rows) == len(runs) and len(theirs.get(user, ())) == len(first)
+        for name, found in users_of(runs).items()
+        if name in before
     ]
     return sorted(changes, key=lambda change: (-change.reduction, change.user))
 
 
-def _completions(runs: Sequence[PolicyResult]) -> dict[str, list[tuple[int, float]]]:
-    found: dict[str, list[tuple[int, float]]] = {}
+def users_of(runs: Sequence[PolicyResult]) -> dict[str, list[UserReport]]:
+    """Each user with a finished job in every run, by name: what became of him in each."""
+    found: dict[str, list[UserReport]] = {}
     for run in runs:
         for user in run.users:
             if user.finished_jobs:
-                found.setdefault(user.user, []).append((user.finished_jobs, user.mean_completion_ms))
-    return found
+                found.setdefault(user.user, []).append(user)
+    return {name: each for name, each in found.items() if len(each) == len(runs)}
 
 
-def _mean(rows: Sequence[tuple[int, float]]) -> float:
-    return sum(completion_ms for _, completion_ms in rows) / len(rows)
+def mean_completion_ms(found: Sequence[UserReport]) -> float:
+    """Of one user, over the runs."""
+    return mean([user.mean_completion_ms for user in found])
 
 
 def _reduction(completion_ms: float, reference_ms: float) -> float:

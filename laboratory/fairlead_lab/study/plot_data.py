@@ -7,6 +7,7 @@ from typing import Final
 
 from fairlead_lab.metrics.measures import listed_measures
 from fairlead_lab.metrics.result import UNFINISHED, PolicyResult, Series
+from fairlead_lab.metrics.statistics import mean
 from fairlead_lab.study.comparison import changes_by_user, completion_ratio, reductions_by_size
 from fairlead_lab.study.study import Outcome
 
@@ -118,10 +119,10 @@ def _waits(outcome: Outcome) -> Rows:
         shown = runs if are_waits_of_all_seeds(outcome) else runs[:1]
         for classes in zip(*(run.waits_by_size for run in shown), strict=True):
             waits = [each.wait for each in classes]
-            tasks = round(_mean([wait.count for wait in waits]))
+            tasks = round(mean([wait.count for wait in waits]))
             yield (
                 policy, classes[0].largest_size, tasks,
-                *(_mean([getattr(wait, name) for wait in waits]) / 1000 for name in ("mean", "p50", "p95", "p99")),
+                *(mean([getattr(wait, name) for wait in waits]) / 1000 for name in ("mean", "p50", "p95", "p99")),
             )  # fmt: skip
 
 
@@ -131,10 +132,6 @@ def are_waits_of_all_seeds(outcome: Outcome) -> bool:
         len({tuple(each.largest_size for each in run.waits_by_size) for run in runs}) == 1
         for runs in outcome.results.values()
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _first(outcome: Outcome) -> Sequence[PolicyResult]:

@@ -1,18 +1,21 @@
 """A study's results as rows of text, a column a policy: what the command prints and the page shows."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fairlead_lab.metrics.measures import span, unit_of
 from fairlead_lab.metrics.result import PolicyResult, UserReport
-from fairlead_lab.metrics.statistics import Ratio, estimate
+from fairlead_lab.metrics.statistics import Ratio, estimate, estimate_if_all, mean
 from fairlead_lab.study.comparison import (
     NOTICEABLE,
     SizeReduction,
     changes_by_user,
     completion_ratio,
+    mean_completion_ms,
     measured,
     reductions_by_size,
+    users_of,
 )
 from fairlead_lab.study.study import Outcome
 
@@ -132,10 +135,6 @@ USERS_SHOWN_MAX: Final = 40
 NOTICEABLE_OF_USER: Final = 0.01
 """A difference of less is none to a person, however sure."""
 
-_Runs = Sequence[Mapping[str, UserReport]]
-"""Users by name, a mapping for each seed."""
-
-
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """Columns and rows."""
 
@@ -165,67 +164,45 @@ def _named(users: Sequence[str]) -> str:
 
 def users(outcome: Outcome) -> Table:
     """Each user's mean completion under each policy, means over the seeds; what seeds tell from the first policy is marked."""
-    by_policy = {
-        policy: [{user.user: user for user in run.users} for run in runs]
-        for policy, runs in outcome.results.items()
-    }
+    results = outcome.results.values()
+    known = [users_of(runs) for runs in results]
+    worse = [
+        Counter(user.user for run in runs for user in run.users if user.is_clearly_worse_than_alone)
+        for runs in results
+    ]
     order = outcome.workloads[0].yardstick.survey.users
     shown = [
         name
         for place, name in enumerate(order)
-        if place < USERS_SHOWN_MAX or any(_times_worse(name, runs) for runs in by_policy.values())
+        if place < USERS_SHOWN_MAX or any(name in times for times in worse)
     ]
-    found = [_row(name, list(by_policy.values())) for name in shown]
-    rows = [row for row in found if row is not None]
+    rows = [
+        _row(name, [found.get(name, []) for found in known], [times[name] for times in worse])
+        for name in shown
+        if any(name in found for found in known)
+    ]
     return ("User", "Jobs", "Tasks", "Alone", *outcome.study.policies), rows
 
 
-def _row(name: str, policies: Sequence[_Runs]) -> tuple[str, ...] | None:
-    """One user; None if some seed has nothing of him under any policy."""
-    known = [_of_all_seeds(name, runs) for runs in policies]
-    first = next((found for found in known if found), None)
-    if first is None:
-        return None
-    means = [_mean_completion_ms(found) for found in known]
-    unit_ms = unit_of([mean for mean in means if mean is not None])
-    alone = [user.alone_completion_ms for user in first]
-    finite = [value for value in alone if value is not None]
+def _row(name: str, known: Sequence[Sequence[UserReport]], worse: Sequence[int]) -> tuple[str, ...]:
+    """One user, who finished jobs under all seeds of some policy: what became of him, and in how many runs he was worse off."""
+    first = next(found for found in known if found)
+    unit_ms = unit_of([mean_completion_ms(found) for found in known if found])
+    alone = estimate_if_all([user.alone_completion_ms for user in first])
     cells = [
-        "-" if mean is None else span(mean, unit_ms) + _flag(name, runs) + _beside(each, known[0])
-        for mean, runs, each in zip(means, policies, known, strict=True)
+        span(mean_completion_ms(found), unit_ms) + _flag(times, len(found)) + _beside(found, known[0])
+        if found
+        else "-"
+        for found, times in zip(known, worse, strict=True)
     ]
-    return (
-        name,
-        _count([user.jobs for user in first]),
-        _count([user.tasks for user in first]),
-        span(sum(finite) / len(finite)) if len(finite) == len(alone) else "never",
-        *cells,
-    )
+    jobs, tasks = mean([user.jobs for user in first]), mean([user.tasks for user in first])
+    return name, f"{jobs:,.0f}", f"{tasks:,.0f}", "never" if alone is None else span(alone.mean), *cells
 
 
-def _of_all_seeds(name: str, runs: _Runs) -> list[UserReport]:
-    """The user in each run, with a job that finished in each; empty otherwise."""
-    found = [users[name] for users in runs if name in users and users[name].finished_jobs]
-    return found if len(found) == len(runs) else []
-
-
-def _mean_completion_ms(found: Sequence[UserReport]) -> float | None:
-    return sum(user.mean_completion_ms for user in found) / len(found) if found else None
-
-
-def _count(values: Sequence[int]) -> str:
-    return f"{sum(values) / len(values):,.0f}"
-
-
-def _times_worse(name: str, runs: _Runs) -> int:
-    return sum(name in users and users[name].is_clearly_worse_than_alone for users in runs)
-
-
-def _flag(name: str, runs: _Runs) -> str:
-    times = _times_worse(name, runs)
-    if not times:
+def _flag(times_worse: int, runs: int) -> str:
+    if not times_worse:
         return ""
-    return " !" if times == len(runs) else f" ! {times}/{len(runs)}"
+    return " !" if times_worse == runs else f" ! {times_worse}/{runs}"
 
 
 def _beside(found: Sequence[UserReport], first: Sequence[UserReport]) -> str:
@@ -235,7 +212,7 @@ def _beside(found: Sequence[UserReport], first: Sequence[UserReport]) -> str:
     difference = estimate(
         [mine.mean_completion_ms - other.mean_completion_ms for mine, other in zip(found, first, strict=True)]
     )
-    least_ms = NOTICEABLE_OF_USER * (_mean_completion_ms(first) or 0.0)
+    least_ms = NOTICEABLE_OF_USER * mean_completion_ms(first)
     if abs(difference.mean) <= max(difference.half_width or 0.0, least_ms):
         return ""
     return " ↓" if difference.mean < 0 else " ↑"
