@@ -107,43 +107,29 @@ class SharesSoFar:
             self._count(standing.counted, 1)
         standing.waiting += tasks
 
-    def start(self, user: str, unit: Vector, tasks: int, now_ms: int) -> None:
-        """So many of the waiting tasks of a user run."""
-        self.advance(now_ms)
-        standing = self.users[user]
-        standing.settle_contention(self.contended_ms, self._present_weight)
-        self._count(standing.counted, -1)
-        standing.hold(unit, tasks, now_ms)
-        standing.running += tasks
-        standing.waiting -= tasks
-        if standing.waiting:
-            self._count(standing.counted, 1)
-        else:
-            del self._contending[user]
+    def change(self, user: str, unit: Vector, now_ms: int, *, waiting: int = 0, running: int = 0) -> None:
+        """So many more of a user's tasks wait and run, fewer below zero.
 
-    def give_up(self, user: str, tasks: int, now_ms: int) -> None:
-        """So many of the waiting tasks of a user will never start."""
+        A task that starts is one less that waits and one more that runs; one that will never start is one less that waits.
+        """
         self.advance(now_ms)
         standing = self.users[user]
-        standing.settle_contention(self.contended_ms, self._present_weight)
-        standing.waiting -= tasks
-        if not standing.waiting:
-            self._count(standing.counted, -1)
-            del self._contending[user]
-            self._leave_if_done(standing, now_ms)
-
-    def end(self, user: str, unit: Vector, tasks: int, now_ms: int) -> None:
-        """So many of the running tasks of a user are over."""
-        self.advance(now_ms)
-        standing = self.users[user]
-        if standing.waiting:
+        was_contending = standing.waiting > 0
+        if was_contending:
             standing.settle_contention(self.contended_ms, self._present_weight)
             self._count(standing.counted, -1)
-        standing.hold(unit, -tasks, now_ms)
-        standing.running -= tasks
+        if running:
+            standing.hold(unit, running, now_ms)
+            standing.running += running
+        standing.waiting += waiting
         if standing.waiting:
             self._count(standing.counted, 1)
-        self._leave_if_done(standing, now_ms)
+        elif was_contending:
+            del self._contending[user]
+        if not (standing.waiting or standing.running):
+            self._settle_contenders()
+            self._present_weight -= standing.weight
+            standing.present_ms += now_ms - standing.present_from_ms
 
     def advance(self, now_ms: int) -> None:
         """Let time pass in which nothing changed."""
@@ -176,12 +162,6 @@ class SharesSoFar:
     def _count(self, counted: int, sign: int) -> None:
         self._sum += sign * counted
         self._sum_of_squares += sign * counted * counted
-
-    def _leave_if_done(self, standing: Standing, now_ms: int) -> None:
-        if not standing.is_present:
-            self._settle_contenders()
-            self._present_weight -= standing.weight
-            standing.present_ms += now_ms - standing.present_from_ms
 
     def _settle_contenders(self) -> None:
         for standing in self._contending.values():

@@ -163,13 +163,13 @@ class Metrics:
     def give_up(self, user: str, tasks: int, now_ms: int) -> None:
         """Count tasks that were handed in and will never start."""
         self._come_to(now_ms)
-        self.shares.give_up(user, tasks, now_ms)
+        self.shares.change(user, (), now_ms, waiting=-tasks)
         self.waiting.change(-tasks, now_ms)
 
     def start(self, user: str, unit: Vector, tasks: int, host: str, now_ms: int) -> None:
         """Count tasks that run on a host from now on."""
         self._come_to(now_ms)
-        self.shares.start(user, unit, tasks, now_ms)
+        self.shares.change(user, unit, now_ms, waiting=-tasks, running=tasks)
         self._hold(user, unit, tasks, host, now_ms)
         self.waiting.change(-tasks, now_ms)
         self.tasks_started += tasks
@@ -177,7 +177,7 @@ class Metrics:
     def end(self, user: str, unit: Vector, tasks: int, host: str, now_ms: int) -> None:
         """Count tasks that are over, well or not."""
         self._come_to(now_ms)
-        self.shares.end(user, unit, tasks, now_ms)
+        self.shares.change(user, unit, now_ms, running=-tasks)
         self._hold(user, unit, -tasks, host, now_ms)
 
     def add_finished_tasks(self, user: str, unit: Vector, tasks: int, wait_ms: int) -> None:
