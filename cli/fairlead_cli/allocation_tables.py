@@ -140,8 +140,8 @@ def _user_columns(problem: Problem) -> list[Column]:
     ]
     columns += [
         Column("DOMINANT SHARE", lambda row: f"{row['dominant_share']:.4f}", right=True),
-        Column("RESOURCE", lambda row: row["dominant_resource"]),
-        Column("HELD BACK BY", lambda row: row["held_back_by"]),
+        Column("RESOURCE", "dominant_resource"),
+        Column("HELD BACK BY", "held_back_by"),
     ]
     return columns
 
@@ -194,7 +194,7 @@ def _price(row: Row) -> Any:
 
 
 _RESOURCES: Final = (
-    Column("RESOURCE", lambda row: row["resource"]),
+    Column("RESOURCE", "resource"),
     Column("CAPACITY", lambda row: _number(row["capacity"]), right=True),
     Column("HELD", lambda row: _number(row["held"]), right=True),
     Column("UTILISATION", lambda row: f"{row['utilization']:.1%}", right=True),

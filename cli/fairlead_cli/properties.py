@@ -4,7 +4,6 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any, Final
 
 import click
@@ -144,10 +143,10 @@ def _print_report(verdicts: Sequence[Any], *, trials: int, seed: int) -> None:
 
     rows = report.table_rows(verdicts)
     policies = list(dict.fromkeys(verdict.policy for verdict in verdicts))
-    names = Column("PROPERTY", itemgetter("property"))
+    names = Column("PROPERTY", "property")
     room = shutil.get_terminal_size().columns - max(len(row["property"]) for row in rows)
     for block in blocks(policies, room) if sys.stdout.isatty() else [policies]:
-        print_table(rows, [names, *(Column(policy, itemgetter(policy)) for policy in block)])
+        print_table(rows, [names, *(Column(policy, policy) for policy in block)])
         print()
     print(f"{report.LEGEND}\nSeed {seed}, {trials} random problems of each kind beside the papers' examples.")
     differing = report.notes(verdicts)

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from os import cpu_count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -298,21 +297,17 @@ def _print(outcome: "Outcome", out: Path | None) -> None:
     from fairlead_lab.study.tables import refusals, size_rows, summary_rows
 
     policies = outcome.study.policies
-    columns = [Column("MEASURE", lambda row: row["measure"])]
-    columns += [Column(policy, partial(_cell, policy), right=True) for policy in policies]
+    columns = [Column("MEASURE", "measure")]
+    columns += [Column(policy, policy, right=True) for policy in policies]
     print_table(summary_rows(outcome), columns)
     if len(policies) > 1:
         print(
             f"\nMean completion by tasks of the job; in brackets as a multiple of that under {policies[0]}:"
         )
-        columns[0] = Column("TASKS", lambda row: row["measure"], right=True)
+        columns[0] = Column("TASKS", "measure", right=True)
         print_table(size_rows(outcome), columns)
     for line in (*refusals(outcome), *doubts(outcome)):
         print(line)
     if out is not None:
         page = out / "report.html"
         print(f"\n{page if page.exists() else out / 'results.json'}")
-
-
-def _cell(policy: str, row: Any) -> str:
-    return str(row[policy])

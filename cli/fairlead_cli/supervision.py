@@ -49,11 +49,7 @@ def run_until_signal(cluster: LocalCluster) -> int:
                 cluster.start()
                 _greet(cluster, time.monotonic() - begun)
                 Supervisor(cluster).run(stopped)
-                print(
-                    "stopping: tasks end within their grace periods; Ctrl-C again kills them at once",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                _say("stopping: tasks end within their grace periods; Ctrl-C again kills them at once")
         except InvalidCluster as error:
             raise Invalid(str(error)) from error
         except ClusterFailed as error:
@@ -62,6 +58,10 @@ def run_until_signal(cluster: LocalCluster) -> int:
             cluster.stop()
     # A service manager's SIGTERM is the ordinary end; Ctrl-C is reported as every shell command reports it.
     return EXIT_INTERRUPTED if received[:1] == [signal.SIGINT] else 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _greet(cluster: LocalCluster, took_s: float) -> None:
@@ -130,17 +130,13 @@ class Supervisor:
                     self._note_failure(process, history, now_s, error)
                     continue
                 history.restart_at_s, history.started_s = None, now_s
-                print(f"{process.name} started again, pid {process.pid}", file=sys.stderr, flush=True)
+                _say(f"{process.name} started again, pid {process.pid}")
 
     @staticmethod
     def _note_failure(process: ChildProcess, history: _History, now_s: float, error: OSError) -> None:
         wait_s = _next_wait_s(history)
         history.restart_at_s = now_s + wait_s
-        print(
-            f"{process.name} cannot be started ({error}), trying again in {wait_s:g} s",
-            file=sys.stderr,
-            flush=True,
-        )
+        _say(f"{process.name} cannot be started ({error}), trying again in {wait_s:g} s")
 
     @staticmethod
     def _note_death(process: ChildProcess, history: _History, now_s: float) -> None:
@@ -149,11 +145,7 @@ class Supervisor:
         wait_s = _next_wait_s(history)
         history.restart_at_s = now_s + wait_s
         when = f"in {wait_s:g} s" if wait_s else "at once"
-        print(
-            f"{process.name} died ({_how(process.exit_code)}), starting it again {when}; log: {process.log}",
-            file=sys.stderr,
-            flush=True,
-        )
+        _say(f"{process.name} died ({_how(process.exit_code)}), starting it again {when}; log: {process.log}")
 
 
 def _next_wait_s(history: _History) -> float:

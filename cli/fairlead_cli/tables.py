@@ -32,7 +32,8 @@ class Column(NamedTuple):
     """One column: its title and what it shows of a row."""
 
     title: str
-    cell: Callable[[Row], Any]
+    cell: str | Callable[[Row], Any]
+    """A key of the row, or what makes something of it."""
     right: bool = False
     is_shown: Callable[[Sequence[Row]], bool] = lambda _rows: True
     terminal_only: bool = False
@@ -139,11 +140,11 @@ def _held(amounts: dict[str, float]) -> str:
 
 
 TASKS: Final = (
-    Column("ID", lambda row: row["id"]),
-    Column("NAME", lambda row: row["name"], is_shown=lambda rows: any(r["name"] != r["id"] for r in rows)),
+    Column("ID", "id"),
+    Column("NAME", "name", is_shown=lambda rows: any(r["name"] != r["id"] for r in rows)),
     Column("FRAMEWORK", lambda row: row["framework"] or row["framework_id"]),
-    Column("STATE", lambda row: row["state"]),
-    Column("AGENT", lambda row: row["agent_id"]),
+    Column("STATE", "state"),
+    Column("AGENT", "agent_id"),
     Column("CPUS", lambda row: _if_told(cores, row["cpus"]), right=True),
     Column("MEM", lambda row: _if_told(approximate_bytes, row["mem_bytes"]), right=True),
     Column("GPUS", lambda row: _if_told(cores, row["gpus"]), right=True, is_shown=_any_gpus),
@@ -152,24 +153,24 @@ TASKS: Final = (
     Column("REASON", _reason),
 )
 AGENTS: Final = (
-    Column("ID", lambda row: row["id"]),
-    Column("HOSTNAME", lambda row: row["hostname"]),
-    Column("STATE", lambda row: row["state"]),
+    Column("ID", "id"),
+    Column("HOSTNAME", "hostname"),
+    Column("STATE", "state"),
     Column("CPUS TOTAL/ALLOCATED/USED", _three("cpus", cores), right=True),
     Column("MEM TOTAL/ALLOCATED/USED", _three("mem", approximate_bytes), right=True),
     Column("GPUS TOTAL/ALLOCATED/USED", _three("gpus", cores), right=True, is_shown=_any_gpus),
-    Column("TASKS", lambda row: row["tasks"], right=True),
-    Column("ISOLATION", lambda row: row["isolation"]),
+    Column("TASKS", "tasks", right=True),
+    Column("ISOLATION", "isolation"),
     Column("ATTRIBUTES", lambda row: _pairs(row["attributes"])),
 )
 FRAMEWORKS: Final = (
-    Column("ID", lambda row: row["id"]),
-    Column("NAME", lambda row: row["name"]),
-    Column("ROLE", lambda row: row["role"]),
-    Column("STATE", lambda row: row["state"]),
-    Column("PENDING", lambda row: row["pending"], right=True),
-    Column("RUNNING", lambda row: row["running"], right=True),
-    Column("FINISHED", lambda row: row["finished"], right=True),
+    Column("ID", "id"),
+    Column("NAME", "name"),
+    Column("ROLE", "role"),
+    Column("STATE", "state"),
+    Column("PENDING", "pending", right=True),
+    Column("RUNNING", "running", right=True),
+    Column("FINISHED", "finished", right=True),
     Column(
         "OFFERS SENT/ACCEPTED/DECLINED/EXPIRED",
         lambda row: "/".join(
@@ -182,9 +183,9 @@ ROLES: Final = (
     Column("ROLE", _in_tree),
     Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
     Column("RESOURCE WEIGHTS", lambda row: _pairs(row["resource_weights"])),
-    Column("FRAMEWORKS", lambda row: row["frameworks"], right=True),
-    Column("PENDING", lambda row: row["pending"], right=True),
-    Column("RUNNING", lambda row: row["running"], right=True),
+    Column("FRAMEWORKS", "frameworks", right=True),
+    Column("PENDING", "pending", right=True),
+    Column("RUNNING", "running", right=True),
     Column("ALLOCATED", lambda row: _held(row["allocated"])),
 )
 SHARES: Final = (
@@ -192,12 +193,12 @@ SHARES: Final = (
     Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
     Column("DOMINANT SHARE", _share("dominant_share"), right=True),
     Column("", lambda row: share_bar(row["dominant_share"] or 0, row["fair_share"] or 0), terminal_only=True),
-    Column("RESOURCE", lambda row: row["dominant_resource"]),
+    Column("RESOURCE", "dominant_resource"),
     Column("FAIR SHARE", _share("fair_share"), right=True),
     Column("KEY", _share("key"), right=True),
-    Column("PENDING", lambda row: row["pending"], right=True),
-    Column("RUNNING", lambda row: row["running"], right=True),
-    Column("NEXT", lambda row: row["rank"], right=True),
+    Column("PENDING", "pending", right=True),
+    Column("RUNNING", "running", right=True),
+    Column("NEXT", "rank", right=True),
     Column("HELD", lambda row: _held(row["allocated"]), is_shown=_any_measured),
     Column("COUNTED", lambda row: _held(row["counted"]), is_shown=_any_estimated),
     Column("USED", lambda row: _held(row["used"] or {}), is_shown=_any_measured),
@@ -206,27 +207,27 @@ WEIGHTS: Final = (
     Column("ROLE", _in_tree),
     Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
     Column("OF RESOURCES", lambda row: _pairs(row["resource_weights"])),
-    Column("FRAMEWORKS", lambda row: row["frameworks"], right=True),
+    Column("FRAMEWORKS", "frameworks", right=True),
 )
 OFFERS: Final = (
-    Column("ID", lambda row: row["id"]),
+    Column("ID", "id"),
     Column("FRAMEWORK", lambda row: row["framework"] or row["framework_id"]),
-    Column("AGENT", lambda row: row["agent_id"]),
-    Column("CLASS", lambda row: row["class_id"]),
-    Column("UNITS", lambda row: row["units"], right=True),
+    Column("AGENT", "agent_id"),
+    Column("CLASS", "class_id"),
+    Column("UNITS", "units", right=True),
     Column("RESOURCES", lambda row: _held(row["resources"])),
     Column("EXPIRES IN", lambda row: span(row["expires_in_ms"]), right=True),
 )
 DECISIONS: Final = (
-    Column("NUMBER", lambda row: row["number"], right=True),
-    Column("ROLE", lambda row: row["role"]),
-    Column("FRAMEWORK", lambda row: row["framework_id"]),
-    Column("CLASS", lambda row: row["class_id"]),
-    Column("AGENT", lambda row: row["agent_id"]),
-    Column("UNITS", lambda row: row["units"], right=True),
+    Column("NUMBER", "number", right=True),
+    Column("ROLE", "role"),
+    Column("FRAMEWORK", "framework_id"),
+    Column("CLASS", "class_id"),
+    Column("AGENT", "agent_id"),
+    Column("UNITS", "units", right=True),
     Column("KEY BEFORE", _share("key_before"), right=True),
     Column("KEY AFTER", _share("key_after"), right=True),
-    Column("POLICY", lambda row: row["policy"]),
+    Column("POLICY", "policy"),
 )
 
 
@@ -292,7 +293,7 @@ def folded_title(title: str, width: int) -> str:
 
 
 def _text(column: Column, row: Row) -> str:
-    value = column.cell(row)
+    value = row[column.cell] if isinstance(column.cell, str) else column.cell(row)
     return "-" if value is None or value == "" else printable(str(value))
 
 

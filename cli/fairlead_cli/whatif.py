@@ -151,7 +151,7 @@ def _print(found: "Answer") -> None:
     from fairlead_cli.tables import Column
 
     columns = [
-        Column(title, _cell(key), right=key != "role")
+        Column(title, key, right=key != "role")
         for title, key in (
             ("ROLE", "role"),
             ("RUNS", "runs"),
@@ -214,7 +214,3 @@ def _row(role: "RoleOutcome") -> dict[str, str]:
         "longest": _time(role.wait_max_ms),
         "done": _time(role.finish_ms),
     }
-
-
-def _cell(key: str) -> Callable[[Any], str]:
-    return lambda row: str(row[key])
