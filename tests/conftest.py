@@ -1,5 +1,6 @@
 """What every test gets: property tests that repeat exactly in CI, and no fork handlers in grpc."""
 
+import gc
 import os
 import sys
 
@@ -24,3 +25,8 @@ settings.register_profile(
 )
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+
+
+def pytest_collection_finish() -> None:
+    # Benches collect garbage before they measure: a tenth of a second each time with 4,500 tests on the heap.
+    gc.freeze()

@@ -122,7 +122,7 @@ def test_a_newcomer_makes_a_resource_the_bottleneck(length_ms: int, jitter: floa
 
 def test_a_shift_from_one_bottleneck_to_another_is_followed() -> None:
     """Figure 13: entitlements 50, 25, 12.5 and 12.5; the CPU is the bottleneck until three of them turn to the network."""
-    timeline = Timeline("bbf", (600, 600, 600, 0), jitter=0.3)
+    timeline = Timeline("bbf", (300, 300, 300, 0), jitter=0.3)
     weights = {"first": 50.0, "second": 25.0, "third": 12.5, "fourth": 12.5}
     for name, weight in weights.items():
         timeline.join(name, (8, 1, 1, 0) if name == "first" else (5, 0, 5, 0), weight=weight)

@@ -89,11 +89,12 @@ def test_throughput_and_response_go_with_what_each_user_may_hold() -> None:
 
 
 def test_a_mean_over_runs_weighs_responses_by_jobs() -> None:
-    one = closed_loop.run(DRF, 1, TINY)
-    two = closed_loop.run(DRF, 2, TINY)
+    one = closed_loop.run(DRF, 2, TINY)
+    two = closed_loop.run(DRF, 3, TINY)
 
-    both = closed_loop.mean_of_runs(DRF, range(1, 3), TINY)
+    both = closed_loop.mean_of_runs(DRF, range(2, 4), TINY)
 
+    assert one[SMALL].jobs != two[SMALL].jobs
     assert both[SMALL].jobs == (one[SMALL].jobs + two[SMALL].jobs) / 2
     low, high = sorted(each[SMALL].mean_response_s or 0.0 for each in (one, two))
     assert low <= (both[SMALL].mean_response_s or 0.0) <= high
