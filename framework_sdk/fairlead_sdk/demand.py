@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Final
 
-from fairlead_proto.limits import CLASSES_MAX, PATTERNS_MAX, QUANTITY_MAX, UNITS_MAX, WAITING_TASKS_MAX
+from fairlead_proto.limits import CLASSES_MAX, PATTERNS_MAX, UNITS_MAX, WAITING_TASKS_MAX
+from fairlead_proto.resources import QUANTITY_MAX
 from fairlead_proto.tasks import Constraint, Operator
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import Demand, Launch

@@ -21,8 +21,9 @@ from fairlead_proto.fields import (
     read_time,
     refusal,
 )
-from fairlead_proto.limits import BATCH_BYTES_MAX, DURATION_MS_MAX, QUANTITY_MAX, UNITS_MAX
+from fairlead_proto.limits import BATCH_BYTES_MAX, DURATION_MS_MAX, UNITS_MAX
 from fairlead_proto.peers import Unknowns
+from fairlead_proto.resources import QUANTITY_MAX
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import (

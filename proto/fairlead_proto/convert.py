@@ -28,7 +28,7 @@ from fairlead_proto.fields import (
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.patterns import fault_in, steps
 from fairlead_proto.peers import CAPABILITIES, Unknowns
-from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.resources import QUANTITY_MAX, ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import (
     Constraint,
@@ -59,10 +59,10 @@ def read_resources(field: str, message: types_pb2.Resources, kinds: ResourceKind
     if message.custom_milli or kinds.custom:
         vector += _read_custom(field, message.custom_milli, kinds)
     # One comparison for the common case: no place out of range.
-    if min(vector) < 0 or max(vector) > limits.QUANTITY_MAX:
+    if min(vector) < 0 or max(vector) > QUANTITY_MAX:
         for name, amount in zip(kinds.names, vector, strict=True):
-            if not 0 <= amount <= limits.QUANTITY_MAX:
-                raise refusal(f"{field}.{name}", f"0 to {limits.QUANTITY_MAX} (2^53)", amount)
+            if not 0 <= amount <= QUANTITY_MAX:
+                raise refusal(f"{field}.{name}", f"0 to {QUANTITY_MAX} (2^53)", amount)
     return vector
 
 
@@ -164,7 +164,7 @@ def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> 
 def _read_unit(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -> Vector:
     """A task's demand: like ``read_demand`` of its field ``resources``, at once if it is plain and in range."""
     vector = (message.cpus_milli, message.mem_bytes, message.disk_bytes, message.gpus_milli)
-    if kinds.custom or message.custom_milli or min(vector) < 0 or not 0 < max(vector) <= limits.QUANTITY_MAX:
+    if kinds.custom or message.custom_milli or min(vector) < 0 or not 0 < max(vector) <= QUANTITY_MAX:
         return read_demand(f"{field}.resources", message, kinds)
     return vector
 
@@ -263,8 +263,8 @@ def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
         message.mem_limit_bytes,
         message.sandbox_bytes,
     )
-    if min(figures) < 0 or max(figures) > limits.QUANTITY_MAX:
-        figures = tuple([min(max(0, figure), limits.QUANTITY_MAX) for figure in figures])  # type: ignore[assignment]  # still five
+    if min(figures) < 0 or max(figures) > QUANTITY_MAX:
+        figures = tuple([min(max(0, figure), QUANTITY_MAX) for figure in figures])  # type: ignore[assignment]  # still five
     cpu_time_ms, mem_bytes, mem_peak_bytes, mem_limit_bytes, sandbox_bytes = figures
     return TaskUsage(
         cpu_time_ms=cpu_time_ms,
@@ -386,7 +386,7 @@ def _read_class(field: str, message: framework_pb2.DemandClass, kinds: ResourceK
         waiting_task_ids=tuple([TaskId(read_id(f"{field}.waiting_task_ids", text)) for text in waiting]),
         is_declared=message.HasField("unit"),
     )
-    if any(amount * demand.units > limits.QUANTITY_MAX for amount in demand.unit):
+    if any(amount * demand.units > QUANTITY_MAX for amount in demand.unit):
         raise refusal(f"{field}.units", "units times the demand to stay below 2^53", message.units)
     return demand
 

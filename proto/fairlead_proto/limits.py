@@ -5,9 +5,6 @@ The border checks them (convert), the cores rely on them. A refusal names the bo
 
 from typing import Final
 
-QUANTITY_MAX: Final = 2**53
-"""Largest amount of one resource. Above it a double no longer tells neighbours apart, and JSON readers round."""
-
 COUNT_MAX: Final = 2**53
 """Largest sequence, version, epoch or incarnation: nothing counts that far, and beyond it SQLite, signed fields and readers
 of JSON each fail in their own way."""

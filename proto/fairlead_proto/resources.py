@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from fairlead_proto.limits import QUANTITY_MAX
+QUANTITY_MAX: Final = 2**53
+"""Largest amount of one resource. Above it a double no longer tells neighbours apart, and JSON readers round."""
+
 
 Vector = tuple[int, ...]
 

@@ -12,7 +12,7 @@ from fairlead_proto.enum_numbers import REASONS, STATES
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId
 from fairlead_proto.peers import Unknowns
-from fairlead_proto.resources import ResourceKinds
+from fairlead_proto.resources import QUANTITY_MAX, ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import (
     Constraint,
@@ -28,7 +28,7 @@ from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
 KINDS = ResourceKinds(custom=("licenses",))
 UNIT = types_pb2.Resources(cpus_milli=1000, mem_bytes=2**30)
 
-AMOUNTS = st.integers(0, limits.QUANTITY_MAX)
+AMOUNTS = st.integers(0, QUANTITY_MAX)
 VECTORS = st.tuples(*[AMOUNTS] * 5)
 DEMANDS = VECTORS.filter(any)
 IDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,30}", fullmatch=True)
@@ -388,7 +388,7 @@ def test_a_long_message_in_a_status_is_cut() -> None:
 def test_measurements_beyond_what_can_be_are_the_most_that_can() -> None:
     usage = types_pb2.TaskUsage(cpu_time_ms=2**63 - 1, mem_bytes=2**53 + 1, sandbox_bytes=2**53)
 
-    most = limits.QUANTITY_MAX
+    most = QUANTITY_MAX
     assert convert.read_usage(usage) == TaskUsage(cpu_time_ms=most, mem_bytes=most, sandbox_bytes=most)
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_proto.limits import QUANTITY_MAX
 from fairlead_proto.resources import (
+    QUANTITY_MAX,
     ResourceError,
     ResourceKinds,
     add,

@@ -5,8 +5,7 @@ from typing import Final
 
 from fairlead_lab.workloads.csv_rows import Row
 from fairlead_lab.workloads.swim_model import SwimModel
-from fairlead_proto.limits import QUANTITY_MAX
-from fairlead_proto.resources import ResourceKinds, Vector
+from fairlead_proto.resources import QUANTITY_MAX, ResourceKinds, Vector
 
 COLUMNS: Final = (
     "submit_s", "job_id", "user_id", "stage", "n_tasks", "cpus", "mem_mb", "gpus", "duration_s",

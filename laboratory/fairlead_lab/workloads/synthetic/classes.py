@@ -22,8 +22,7 @@ from fairlead_lab.workloads.synthetic.draws import (
 )
 from fairlead_lab.workloads.synthetic.table import Table, duration_ms, text_item
 from fairlead_lab.workloads.traces import DURATION_S_MAX, TASKS_PER_ROW_MAX
-from fairlead_proto.limits import QUANTITY_MAX
-from fairlead_proto.resources import STANDARD_NAMES, ResourceError, parse_bytes, parse_milli
+from fairlead_proto.resources import QUANTITY_MAX, STANDARD_NAMES, ResourceError, parse_bytes, parse_milli
 from fairlead_proto.tasks import Constraint
 from fairlead_sdk.constraints import parse_constraint
 from fairlead_sim.workload import Bundle, Job, WorkloadError
