@@ -8,7 +8,8 @@ A cycle serves one unit at a time: the first role in the policy's order, the fir
 in declared order that fits somewhere, on the agent placement chooses; until nothing that is wanted fits.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Final
 
 from fairlead_master.allocation import invariants, placement
@@ -35,7 +36,7 @@ from fairlead_master.allocation.policies import names
 from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch
-from fairlead_master.allocation.serving import Bounds, End, serve
+from fairlead_master.allocation.serving import Bounds, End, serve, serve_reserved
 from fairlead_master.allocation.settings import check_settings
 from fairlead_master.allocation.steps import Step, book, merge
 from fairlead_master.allocation.weights import Weight
@@ -69,6 +70,8 @@ class Allocator:
         self._capacity = kinds.zero
         self._active_count = 0
         self._capacity_changed = False
+        self._recount: Iterator[int] | None = None
+        """What is still to be counted on the capacity as it was when this began."""
         self._steps: list[Step] = []
         self._bounds = Bounds(self.counters, self.settings)
 
@@ -87,9 +90,7 @@ class Allocator:
         if agent.active != active:
             agent.active = active
             self._active_count += 1 if active else -1
-            self._capacity = (
-                add(self._capacity, agent.total) if active else subtract(self._capacity, agent.total)
-            )
+            self._capacity = (add if active else subtract)(self._capacity, agent.total)
             self._capacity_changed = True
             self._search.gained(agent)
             self._facts_changed()
@@ -109,9 +110,7 @@ class Allocator:
     def remove_agent(self, agent_id: AgentId) -> None:
         """The agent left; it holds nothing any more."""
         agent = self._agents[agent_id]
-        assert agent.tasks == 0, (
-            f"agent {agent_id} was removed while it held {agent.tasks} tasks or offered units"
-        )
+        assert agent.tasks == 0, f"agent {agent_id} was removed while it held {agent.tasks} tasks or units"
         self.set_agent_active(agent_id, active=False)
         del self._agents[agent_id]
         self._search.remove(agent)
@@ -128,7 +127,7 @@ class Allocator:
         """The framework left; it holds nothing any more, and its demand is dropped."""
         framework = self._hierarchy.frameworks[framework_id]
         assert framework.units == 0, (
-            f"{framework_id} was removed while it held {framework.units} tasks or offered units"
+            f"{framework_id} was removed while it held {framework.units} tasks or units"
         )
         self._demands.replace(framework, ())
         self._hierarchy.remove_framework(framework)
@@ -203,9 +202,7 @@ class Allocator:
                 agent.tasks += 1
             self._search.shrank(agent)
         else:
-            assert len(launched) == units, (
-                f"{len(launched)} tasks of a unit were launched in an offer of {units}"
-            )
+            assert len(launched) == units, f"{len(launched)} tasks were launched in an offer of {units} units"
         self._demands.end_offer(framework, class_id, units, min(len(launched), units))
 
     def take_back(
@@ -263,12 +260,12 @@ class Allocator:
 
     def prices(self) -> Prices | None:
         """What resources cost roles under the policy; None if it has no prices."""
-        self._sync_capacity()
+        self._count_shares(inf)
         return self._hierarchy.prices()
 
     def bottlenecks(self) -> tuple[str, ...] | None:
         """The resources that are contended now, by name; None if the policy does not look for such."""
-        self._sync_capacity()
+        self._count_shares(inf)
         places = self._hierarchy.find_bottlenecks()
         return None if places is None else tuple([self.kinds.names[place] for place in places])
 
@@ -284,6 +281,7 @@ class Allocator:
         check_settings(settings, self.kinds)
         self._reservations.clear(self._search)
         self.settings = settings
+        self._recount = None
         self._hierarchy.set_policy(self._new_policy, settings.demand)
         self._renumber()
         for agent in self._by_index:
@@ -306,7 +304,8 @@ class Allocator:
         self.counters.cycles += 1
         self._bounds = Bounds(self.counters, self.settings)
         self._search.work_until(self._bounds.effort_max, self._bounds.look_effort)
-        self._sync_capacity()
+        if not self._count_shares(self._bounds.effort_max):
+            return []
         self._reservations.now_ms = now_ms
         self._serve_and_look()
         self._hierarchy.unpin(None)
@@ -315,7 +314,7 @@ class Allocator:
     @property
     def needs_cycle(self) -> bool:
         """Whether something changed that could lead to a grant; deadlines are ``next_deadline_ms``'s affair."""
-        return self._search.changed and self._search.is_wanted
+        return (self._search.changed or self._recount is not None) and self._search.is_wanted
 
     def next_deadline_ms(self) -> int | None:
         """When time alone may lead to a grant: a filter ends, a reservation falls due. None: never."""
@@ -325,7 +324,7 @@ class Allocator:
     @property
     def is_cut_short(self) -> bool:
         """Whether the last cycle ended at a bound, so that another may grant more at once."""
-        return self._search.is_open
+        return self._recount is not None or self._search.is_open
 
     @property
     def allows_overcommit(self) -> bool:
@@ -361,8 +360,9 @@ class Allocator:
 
     def role_report_in_parts(self) -> Parts[list[RoleRow]]:
         """The same with turns for others between."""
-        self._sync_capacity()
-        return role_rows(self._hierarchy, self.kinds, self.capacity)
+        while not self._count_shares(0):
+            yield
+        return (yield from role_rows(self._hierarchy, self.kinds, self.capacity))
 
     def last_steps(self) -> list[tuple[FrameworkId, ClassId, AgentId]]:
         """The units of the last cycle in the order they were served, before they were merged into grants."""
@@ -393,12 +393,13 @@ class Allocator:
 
     def check(self) -> None:
         """Raise AssertionError unless all books balance and all indexes agree with a full recomputation."""
-        self._sync_capacity()
         invariants.check_capacity(self._agents, self._capacity, self.kinds.zero)
         invariants.check_agents(self._agents, self._hierarchy, self.kinds.zero, self._search.fit)
         invariants.check_frameworks(self._hierarchy)
-        invariants.check_wishes(self._hierarchy)
-        invariants.check_roles(self._hierarchy)
+        if self._recount is None:
+            self._count_shares(inf)
+            invariants.check_wishes(self._hierarchy)
+            invariants.check_roles(self._hierarchy)
         invariants.check_demands(self._hierarchy, self._search)
         invariants.check_search(self._search, self._by_index, self._agents)
         self._reservations.check()
@@ -437,10 +438,18 @@ class Allocator:
         assert agent.tasks >= 0 <= min(agent.charged), f"agent {agent.agent_id} gave back more than it held"
         self._search.gained(agent)
 
-    def _sync_capacity(self) -> None:
-        if self._capacity_changed:
+    def _count_shares(self, effort_max: float) -> bool:
+        """Count shares on the capacity there is, as far as that goes; whether it is done. A later change waits for some to be served."""
+        if self._capacity_changed and self._recount is None and not self._search.is_open:
             self._capacity_changed = False
-            self._hierarchy.set_capacity(self._capacity, (self._search.fit.slots or 0) * self._active_count)
+            slots = (self._search.fit.slots or 0) * self._active_count
+            self._recount = self._hierarchy.set_capacity(self._capacity, slots)
+        for effort in self._recount or ():
+            self.counters.agents_examined += effort
+            if self._bounds.effort >= effort_max:
+                return False
+        self._recount = None
+        return True
 
     def _serve_and_look(self) -> None:
         """Serve everyone and look after those who were passed over, again if that set agents free."""
@@ -472,7 +481,7 @@ class Allocator:
         """Let all take part who might fit, unless they do already; False if the cycle has done enough before or with that."""
         search = self._search
         if not search.is_open:
-            self._serve_reservations()
+            serve_reserved(self._search, self._hierarchy, self._demands, self._reservations, self._steps)
             search.open_cycle()
             self._demands.wake(())
             if self.settings.when_head_does_not_fit == "freeze":
@@ -482,15 +491,6 @@ class Allocator:
             return True
         self._demands.wake(search.wake_some())
         return not self._search.is_waking and self._bounds.effort < self._bounds.effort_max
-
-    def _serve_reservations(self) -> None:
-        """Units that were passed over too long come before all others once they fit where an agent is kept for them."""
-        for role, framework, demand, agent in self._reservations.ready(self._search.fit):
-            self._reservations.cancel(role, self._search)
-            self._search.take(demand.shape, agent.index)
-            self._demands.granted(framework, demand)
-            keys = self._hierarchy.serve(framework, demand.shape.unit)
-            self._steps.append((framework, demand, agent.index, *keys))
 
     def _book(self, now_ms: int) -> list[Grant]:
         rows = merge(self._steps, self.settings.units_per_grant_max)

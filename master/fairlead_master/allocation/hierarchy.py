@@ -5,7 +5,7 @@ Keeps the ranking (``levels``) told of everything it must know, and each fact on
 and want, the ranking can be made from them at any time, and is when the operator chooses another policy.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, RoleAccount
@@ -72,10 +72,10 @@ class Hierarchy:
             framework.excess = self._find_excess(framework)
         self._ranking.set_policy(new_policy, self._counted_capacity, self._slots)
 
-    def set_capacity(self, capacity: Vector, slots: int) -> None:
-        """The sums over active agents."""
+    def set_capacity(self, capacity: Vector, slots: int) -> Iterator[int]:
+        """The sums over active agents. Shares are counted on them in the steps this gives, each with what it took."""
         self._capacity, self._slots = capacity, slots
-        self._ranking.set_capacity(self._counted_capacity, slots)
+        return self._ranking.set_capacity(self._counted_capacity, slots)
 
     def recount(self, framework: Framework) -> None:
         """What is known of the framework's use has changed."""

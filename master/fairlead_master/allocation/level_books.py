@@ -162,7 +162,8 @@ class LevelBooks:
     def set_policy(self, new_policy: MakePolicy) -> None:
         """Another policy from now on."""
         self.new_policy = new_policy
-        self._counts_units = new_policy().counts_units
+        policy = new_policy()
+        self._counts_units, self.balances = policy.counts_units, policy.balances
         self.equal_by = self.divisors(EQUAL)
 
     def divisors(self, weight: Weight) -> Divisors:
@@ -227,12 +228,16 @@ class LevelBooks:
     def note(self, framework: Framework) -> None:
         """Compute what is kept of a framework only below a level that balances."""
         framework.counted = (*framework.ranked, framework.units)
-        framework.claims = {}
-        if self.new_policy().balances:
-            for demand in framework.demands.values():
-                unit = framework.as_counted(demand.shape.unit)
-                for place in dominant_places(unit, self.capacity) if demand.wants else ():
-                    framework.claims[place] = framework.claims.get(place, 0) + 1
+        framework.claims = self.claims(framework) if self.balances else {}
+
+    def claims(self, framework: Framework) -> dict[int, int]:
+        """Of how many classes that it wants units of each resource is dominant."""
+        claims: dict[int, int] = {}
+        for demand in framework.demands.values():
+            if demand.wants:
+                for place in dominant_places(framework.as_counted(demand.shape.unit), self.capacity):
+                    claims[place] = claims.get(place, 0) + 1
+        return claims
 
     def count_again(self, level: Level, pinned: Places | None) -> Tally:
         """Compute what a level counts for if a unit of these dominant resources is given next; gives the change.

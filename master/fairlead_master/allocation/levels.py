@@ -14,12 +14,11 @@ least it may until it comes first; then ``confirm`` *pins* it to the unit at han
 be first any more, and the next iteration ranks it again. The order is the same as if all had been known.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
 from fairlead_master.allocation.api import MakePolicy, Policy
-from fairlead_master.allocation.balance import Tally, dominant_places, part_of
 from fairlead_master.allocation.level_books import (
     EQUAL,
     LevelBooks,
@@ -32,13 +31,11 @@ from fairlead_master.allocation.level_books import (
     path,
     policy_of,
     ranked_above,
-    tell_count,
     tell_wish,
     tell_wish_anew,
     wish_of,
 )
-from fairlead_master.allocation.measured import Factors
-from fairlead_master.allocation.shape import Shape
+from fairlead_master.allocation.level_counts import LevelCounts
 from fairlead_master.allocation.weights import Weight
 from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract, sum_vectors
@@ -55,8 +52,9 @@ class LevelRanking:
         self._books = LevelBooks(new_policy, kinds)
         self._plain: dict[str, Framework] = {}
         """Roles that are one framework and nothing else."""
-        self._pins: dict[Level, tuple[Shape, Factors]] = {}
-        """Levels that count for what a unit of this shape makes them count for, given to a framework of these factors."""
+        self._counts = LevelCounts(self._books)
+        self.confirm, self.unpin = self._counts.confirm, self._counts.unpin
+        self.change_wanting = self._counts.change_wanting
         self.topmost = Level("", EQUAL, self._zero, self._zero)
         self._ranked: dict[Level, None] = {self.topmost: None}
         """Levels with a policy. The topmost comes first, and each level before those made below it later."""
@@ -64,7 +62,11 @@ class LevelRanking:
 
     def _adopt(self, policy: Policy) -> None:
         self.topmost.policy = self.policy = policy
-        self.balances = policy.balances
+
+    @property
+    def balances(self) -> bool:
+        """Whether who comes first is to be confirmed with the unit it would be given."""
+        return self._books.balances
 
     # --- what is ranked -----------------------------------------------------------------------------------------
 
@@ -72,7 +74,6 @@ class LevelRanking:
         """Rank by another policy from now on, over these sums over active agents; nobody is awake then."""
         self._books.set_policy(new_policy)
         self._books.set_capacity(capacity, slots)
-        self.balances = self._books.new_policy().balances
         for framework in self.topmost.frameworks():
             framework.awake = False
         for level in from_below(self.topmost):
@@ -80,25 +81,24 @@ class LevelRanking:
         self._rank_all()
         self._adopt(policy_of(self.topmost))
 
-    def set_capacity(self, capacity: Vector, slots: int) -> None:
-        """The sums over active agents."""
+    def set_capacity(self, capacity: Vector, slots: int) -> Iterator[int]:
+        """The sums over active agents. What levels count for follows in the steps this gives, each with what it took."""
         self._books.set_capacity(capacity, slots)
         if self.balances and len(self._plain) < len(self.topmost.members):
-            self._rank_all()
-            self._adopt(policy_of(self.topmost))
-            return
+            return self._counts.count_anew(self.topmost)
         for level in self._ranked:
             policy_of(level).set_capacity(capacity, slots)
         if len(self._plain) < len(self.topmost.members):
             for level in from_below(self.topmost):
                 self._tell_wish(level)
+        return iter(())
 
     def add_role(self, role: Role, weight: Weight, parent: RoleAccount | None) -> RoleAccount:
         """A new role without frameworks, below ``parent``."""
         if parent is not None and parent.below is None:
             self._split(parent)
         above = self.topmost if parent is None else level_below(parent)
-        own = Level(role, weight, self._zero, self._zero, above=above, by=self._books.divisors(weight))
+        own = Level(role, weight, self._zero, self._zero, above=above)
         account = RoleAccount(role=role, weight=weight, own=own, parent=parent)
         if parent is not None:
             parent.children[role] = account
@@ -132,6 +132,7 @@ class LevelRanking:
         """Forget a framework that is asleep, holds and wants nothing."""
         account = framework.role
         own = account.own
+        self._counts.forget(framework)
         if self.policy.follows_use and any(framework.excess):
             self.observe(framework, scale(framework.excess, -1))
         del own.members[framework.framework_id]
@@ -150,7 +151,7 @@ class LevelRanking:
         level = account.top
         level.weight, level.by = account.weight, self._books.divisors(account.weight)
         policy_of(level_above(level)).set_weight(level.name, account.weight)
-        self._tell(level, self._books.nothing)
+        self._counts.tell(level, self._books.nothing)
 
     # --- what happens -------------------------------------------------------------------------------------------
 
@@ -171,8 +172,8 @@ class LevelRanking:
         Everything policies are charged passes here or in ``serve``. Nobody asks for keys: a policy whose keys follow prices
         would have to find them anew for each task that ends.
         """
-        if self.balances and framework.role.only is None:
-            self._count_balanced(framework, (*scale(unit, units), units))
+        if framework.role.only is None and self.balances:
+            self._counts.count(framework, (*scale(unit, units), units))
             return
         for name, level in ranked_above(framework):
             if units >= 0:
@@ -184,27 +185,12 @@ class LevelRanking:
         """What the framework holds counts for something else from now on."""
         if before == after:
             return
-        if self.balances and framework.role.only is None:
-            self._count_balanced(framework, (*subtract(after, before), 0))
+        if framework.role.only is None and self.balances:
+            self._counts.count(framework, (*subtract(after, before), 0))
             return
         for name, level in ranked_above(framework):
             policy_of(level).release(name, before, 1)
             policy_of(level).charge(name, after, 1)
-
-    def _count_balanced(self, framework: Framework, held: Tally) -> None:
-        framework.counted = add(framework.counted, held)
-        change, part = held, part_of(framework.counted, self._books.equal_by)
-        own = framework.role.own
-        if own.policy is None:
-            part = part_of(framework.counted, own.by)
-        for name, level in ranked_above(framework):
-            if any(change):
-                tell_count(level, name, change)
-            balance = level.balance
-            if balance is not None:
-                balance.held = add(balance.held, held)
-                balance.set_part(name, part)
-                change, part = self._count_again(level), part_of(balance.parts, level.by)
 
     def change_wish(self, framework: Framework, change: Vector, units: int) -> None:
         """The framework holds and wants ``change`` more in all, in ``units`` units more."""
@@ -264,7 +250,7 @@ class LevelRanking:
             if level.awake_count > 1:
                 break
             name = level.name
-        self._claim(framework, framework.claims, 1)
+        self._counts.claim(framework, framework.claims, 1)
 
     def sleep(self, framework: Framework) -> None:
         """The framework does not take part for now."""
@@ -277,21 +263,7 @@ class LevelRanking:
             if level.awake_count:
                 break
             name = level.name
-        self._claim(framework, framework.claims, -1)
-
-    def change_wanting(self, framework: Framework, unit: Vector, by: int) -> None:
-        """The framework wants units of one class more, or fewer, of this unit."""
-        if not self.balances or framework.role.only is not None:
-            return
-        toggled = []
-        for place in dominant_places(unit, self._books.capacity):
-            count = framework.claims.pop(place, 0) + by
-            if count:
-                framework.claims[place] = count
-            if count == (by > 0):
-                toggled.append(place)
-        if framework.awake:
-            self._claim(framework, toggled, by)
+        self._counts.claim(framework, framework.claims, -1)
 
     # --- who is next --------------------------------------------------------------------------------------------
 
@@ -312,31 +284,6 @@ class LevelRanking:
             assert name is not None, f"{member.name} is awake and none of its members is"
             member = member.members[name]
         return member
-
-    def confirm(self, framework: Framework, shape: Shape) -> bool:
-        """Whether the framework, which comes first, still does when all it is part of counts for a unit of ``shape``.
-
-        If not, ask for the first again: every level then counts for what it must.
-        """
-        if framework.role.only is not None:
-            return True
-        for level in path(framework.role.own):
-            balance = level.balance
-            if balance is not None and self._pins.get(level) != (shape, framework.factors):
-                self._pins[level] = shape, framework.factors
-                unit = framework.as_counted(shape.unit)
-                change = self._books.count_again(level, dominant_places(unit, self._books.capacity))
-                if any(change):
-                    tell_count(level_above(level), level.name, change)
-                    self._settle(level_above(level))
-                    return False
-        return True
-
-    def unpin(self, shape: Shape | None) -> None:
-        """A unit of this shape fits nowhere any more, so that no level is given one next; None for all shapes."""
-        if self._pins:
-            for level in [level for level, (pin, _) in self._pins.items() if shape in {None, pin}]:
-                self._settle(level)
 
     def key(self, account: RoleAccount) -> float:
         """The role's key now, at its level."""
@@ -359,7 +306,7 @@ class LevelRanking:
 
         Of a policy that remembers the books do not know all, so its keys are not compared.
         """
-        assert not self._pins, "a level is pinned between two cycles"
+        self._counts.check(self.topmost)
         for level in from_below(self.topmost):
             check_sums(level, self.topmost, self._books.capacity)
             assert (level in self._ranked) == (level.policy is not None), (
@@ -385,7 +332,7 @@ class LevelRanking:
             below.began = own.began
         self._note_plain(account)
         self._rank(below)
-        self._tell(below, subtract(self._books.counted(below), counted))
+        self._counts.tell(below, subtract(self._books.counted(below), counted))
         self._tell_wish(below)
 
     def _merge(self, account: RoleAccount) -> None:
@@ -396,10 +343,10 @@ class LevelRanking:
         own.began = below.began
         above.members[own.name] = own
         account.below = None
-        self._pins.pop(below, None)
+        self._counts.pins.pop(below, None)
         self._ranked.pop(below, None)
         self._note_plain(account)
-        self._tell(own, subtract(self._books.counted(own), counted))
+        self._counts.tell(own, subtract(self._books.counted(own), counted))
         if self.policy.follows_wishes:
             tell_wish(own, above, (below.wish, below.wish_units), self._books.capacity)
 
@@ -408,14 +355,16 @@ class LevelRanking:
         if len(account.frameworks) == 1 and account.below is None and account.parent is None:
             (account.only,) = account.frameworks.values()
             self._plain[account.role] = account.only
+            self._counts.forget(account.only)
         else:
             self._plain.pop(account.role, None)
 
     def _insert(self, level: Level, above: Level) -> None:
         above.members[level.name] = level
+        level.by = self._books.divisors(level.weight)
         policy_of(above).add(level.name, level.weight, self._zero, 0)
         if self.balances:
-            self._settle(above)
+            self._counts.settle(above)
 
     def _take_out(self, level: Level) -> None:
         above = level_above(level)
@@ -423,29 +372,28 @@ class LevelRanking:
         policy_of(above).remove(level.name)
         if above.balance is not None:
             above.balance.set_part(level.name, self._books.nothing)
-            self._settle(above)
+            self._counts.settle(above)
 
     def _rank_again(self, level: Level) -> None:
         """The level got its second framework, or lost its last but one."""
         counted = self._books.counted(level)
-        self._pins.pop(level, None)
+        self._counts.pins.pop(level, None)
         if is_ranked(level):
             self._rank(level)
         else:
             level.policy = level.balance = None
             self._ranked.pop(level, None)
-        self._tell(level, subtract(self._books.counted(level), counted))
+        self._counts.tell(level, subtract(self._books.counted(level), counted))
         self._tell_wish(level)
 
     def _rank(self, level: Level) -> None:
-        for framework in level.frameworks():
-            self._books.note(framework)
+        self._counts.note(level)
         level.policy = self._books.make(level)
         self._ranked[level] = None
         self._fill_kept(level)
 
     def _rank_all(self) -> None:
-        self._pins = {}
+        self._counts.forget_all()
         levels = list(from_below(self.topmost))
         for level in reversed(levels):  # From the top, since a policy follows the one above it.
             level.by = self._books.divisors(level.weight)
@@ -463,38 +411,4 @@ class LevelRanking:
     def _fill_kept(self, level: Level) -> None:
         level.balance = self._books.fill(level, policy_of(level))
         if level.balance is not None:
-            self._count_again(level)
-
-    # --- what a level counts for --------------------------------------------------------------------------------
-
-    def _claim(self, framework: Framework, places: Iterable[int], by: int) -> None:
-        if not self.balances or framework.role.only is not None:
-            return
-        for level in path(framework.role.own):
-            if level.balance is not None:
-                for place in places:
-                    level.balance.claims[place] += by
-        self._settle(framework.role.own)
-
-    def _count_again(self, level: Level) -> Tally:
-        """Let a level count for the least it may; gives the change."""
-        self._pins.pop(level, None)
-        return self._books.count_again(level, None)
-
-    def _settle(self, level: Level) -> None:
-        """The same for the level and all above it, which are told."""
-        for each in path(level):
-            change = self._count_again(each) if each.balance is not None else self._books.nothing
-            if any(change):
-                tell_count(level_above(each), each.name, change)
-
-    def _tell(self, level: Level, change: Tally) -> None:
-        """The level counts for ``change`` more above, and its part may have changed."""
-        if not self.balances:
-            return
-        above = level_above(level)
-        if any(change):
-            tell_count(above, level.name, change)
-        if above.balance is not None:
-            above.balance.set_part(level.name, self._books.part(level))
-            self._tell(above, self._count_again(above))
+            self._counts.count_again(level)

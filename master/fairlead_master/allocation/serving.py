@@ -14,6 +14,7 @@ from fairlead_master.allocation.candidates import CUT_SHORT
 from fairlead_master.allocation.demands import DemandBoard
 from fairlead_master.allocation.feasibility import worth_waiting_for
 from fairlead_master.allocation.hierarchy import Hierarchy
+from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch
 from fairlead_master.allocation.steps import Step
 from fairlead_proto.ids import AgentId
@@ -54,6 +55,22 @@ class Bounds:
     def effort(self) -> float:
         """What has been done since the allocator was made."""
         return self.counters.agents_examined + self.look_effort * self.counters.looks
+
+
+def serve_reserved(
+    search: AgentSearch,
+    hierarchy: Hierarchy,
+    demands: DemandBoard,
+    reservations: Reservations,
+    steps: list[Step],
+) -> None:
+    """Units that were passed over too long come before all others once they fit where an agent is kept for them."""
+    for role, framework, demand, agent in reservations.ready(search.fit):
+        reservations.cancel(role, search)
+        search.take(demand.shape, agent.index)
+        demands.granted(framework, demand)
+        keys = hierarchy.serve(framework, demand.shape.unit)
+        steps.append((framework, demand, agent.index, *keys))
 
 
 def serve(
