@@ -274,6 +274,18 @@ def test_releases_and_rests_keep_the_index_small_and_right(name: str) -> None:
         assert policy.first() == expected
 
 
+def test_an_account_that_went_to_another_ranking_takes_part_there_when_the_first_one_is_dropped() -> None:
+    """As under `baa`, whose groups of accounts end."""
+    first, second, account = Ranking(), Ranking(), Ranked("a", 1.0)
+    first.activate(account)
+
+    first.deactivate(account)
+    second.activate(account)
+    del first
+
+    assert second.first() == "a"
+
+
 def test_the_heap_stays_within_twice_the_active_accounts() -> None:
     ranking = Ranking()
     account, other = Ranked("a", 1.0), Ranked("b", 2.0)

@@ -47,7 +47,8 @@ class Ranking:
         # An account and its entry are a circle, which nobody but Python's collector would find. A ranking that is dropped with
         # all its accounts, as when an agent joins, would leave megabytes of them.
         for entry in self._heap:
-            entry[2].entry = None
+            if entry[2].entry is entry:  # The account may take part in another ranking by now.
+                entry[2].entry = None
 
     def add(self, ranked: Ranked) -> None:
         """A new account, resting. Arrival numbers are unique, so that no comparison ever reaches the account itself."""
