@@ -255,7 +255,8 @@ def _check_agent_books(master: Master, agent: Agent) -> None:
         f"agent {agent.agent_id} is {agent.state.value}, {len(counting)} of its tasks are counted"
     )
     is_covered = agent.state is AgentState.ACTIVE and agent not in master.leaving
-    if is_settled and is_covered and not master.allocator.allows_overcommit:
+    is_judged = is_settled and agent.agent_id not in master.judging
+    if is_judged and is_covered and not master.allocator.allows_overcommit:
         assert min(books.free) >= 0, f"agent {agent.agent_id} is active and has {books.free} free"
 
 

@@ -102,6 +102,7 @@ def is_in_parts(master: Master) -> bool:
     left = (
         master.leaving,
         master.registering,
+        master.judging,
         master.giving_up,
         master.ending,
         master.reconciling,
@@ -119,6 +120,7 @@ def _do_what_is_due(master: Master, now_ms: int) -> int:
         agents.end_overdue,
         frameworks.end_overdue,
         agents.settle_in_parts,
+        agents.judge_in_parts,
         agents.give_up_in_parts,
         frameworks.end_in_parts,
         reconcile.tell_in_parts,

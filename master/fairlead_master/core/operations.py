@@ -1,11 +1,13 @@
 """What operators order: ends of tasks and frameworks, weights, the policy."""
 
+from collections import deque
 from dataclasses import replace
 
 from fairlead_master.allocation.api import AllocationError
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
 from fairlead_master.allocation.settings import check_settings
 from fairlead_master.core import agents, frameworks, tasks
+from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import AnswerOperator, KillOutcome, StorePolicy, StoreWeight
 from fairlead_master.core.events import OperatorKillAsked, OperatorTeardownAsked, PolicySet, WeightSet
 from fairlead_master.core.state import FrameworkState, Master, Task
@@ -116,7 +118,8 @@ def policy_set(master: Master, event: PolicySet, now_ms: int) -> None:
     master.settings = replace(master.settings, allocation=wanted)
     master.allocator.configure(wanted, now_ms)
     master.watches_time = master.allocator.watches_time
-    agents.judge_all(master)
+    master.judging = deque(master.agents)
+    agents.judge_in_parts(master, bounds.TASKS_PER_STEP_MAX, now_ms)
     master.out.append(
         StorePolicy(
             policy=wanted.policy,

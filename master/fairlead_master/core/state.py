@@ -296,6 +296,8 @@ class Master:
     """Connected agents of which not all they brought is settled."""
     measuring: dict[AgentId, Measuring] = field(default_factory=dict)
     """Of connected agents."""
+    judging: deque[AgentId] = field(default_factory=deque)
+    """Agents of which nobody knows yet whether they hold more than they may, since the policy has changed."""
     giving_up: dict[AgentId, deque[Task]] = field(default_factory=dict)
     """Unreachable agents, with their tasks that are not judged yet."""
     weights: dict[Role, Weight] = field(default_factory=dict)

@@ -5,6 +5,7 @@ import pytest
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX
 from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions, events
+from fairlead_master.core import settings as bounds
 from fairlead_master.core.state import AgentState
 from fairlead_proto.codes import CallCode, ErrorCode
 from fairlead_proto.ids import AgentId, FrameworkId, Role, TaskId
@@ -310,3 +311,22 @@ def test_the_example_of_dominant_resource_fairness_runs_through_the_core() -> No
     }
     assert held == {"a": 3, "b": 2}
     assert shares == {"a": (12 / 18, "mem"), "b": (6 / 9, "cpus")}
+
+
+def test_agents_are_judged_so_many_a_step_when_the_policy_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "TASKS_PER_STEP_MAX", 2)
+    cluster = Cluster(policy="slots:3")
+    agents = [cluster.new_agent(cpus=4) for _ in range(5)]
+    framework, _ = cluster.new_framework()
+    cluster.demand(framework, a_class(unit=resources(cpus=3), units=15))
+    assert len(cluster.offers()) == len(agents)
+
+    ends = [len(cluster.master.offers)]
+    set_policy(cluster, policy="drf")
+    while cluster.master.judging:
+        ends.append(len(cluster.master.offers))
+        cluster.tick()
+
+    assert ends == [5, 5, 3, 3, 1], "two agents, or offers, a step"
+    cluster.wait(100)
+    assert [offer.units for offer in cluster.master.offers.values()] == [1] * 5
