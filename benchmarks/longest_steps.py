@@ -267,6 +267,27 @@ def failovers(cluster: Timed) -> None:
     cluster.wait(3_700_000)
 
 
+def many_roles(cluster: Timed) -> None:
+    for number in range(10_000):
+        session, _ = cluster.new_framework(role=f"r{number}")
+        if number % 2:
+            cluster.demand(
+                session, a_class(unit=TINY, units=3), a_class("l", unit=resources(cpus=4), units=9)
+            )
+    cluster.wait(1_000)
+
+
+def policy_changes(cluster: Timed) -> None:
+    """Five times, with one framework a role, until all are ranked and the first are served."""
+    many_roles(cluster)
+    cluster.wait(6_000)
+    cluster.longest_s, cluster.steps = 0, 0
+    for policy in ("max-min", "fifo", "asset", "utilization", "drf"):
+        cluster.step(events.PolicySet(request=1, policy=policy))
+        while cluster.master.allocator.is_cut_short:
+            cluster.wait(16)
+
+
 ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
     "two frameworks want ten million units": (20, 10**6, greedy),
     "32 constraints of 100 values for 10 classes": (5_000, 4, constraints),
@@ -276,6 +297,7 @@ ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
     "an agent beside 100 demands with 32 patterns": (50, 4, agent_beside_patterns),
     "1,000 classes, then 1,000 others": (1_000, 4, classes),
     "measurements of 10,000 tasks": (1, 100, measurements),
+    "another policy, with 10,000 roles": (1_000, 4, policy_changes),
     "30,000 classes wait in one role, and an agent joins": (100, 4, agent_beside_classes),
     "30,000 classes wait in one role, and an agent leaves": (100, 4, agent_leaves_beside_classes),
     "10,000 frameworks wait in 100 roles, and an agent joins": (100, 4, agent_beside_frameworks),
@@ -293,16 +315,6 @@ ROWS: dict[str, tuple[int, float, Callable[[Timed], None]]] = {
     "30,000 classes wait, and 100 tasks end": (1_000, 4, tasks_end),
     "30,000 classes are offered something, and all leases end": (1_000, 4, leases_end),
 }
-
-
-def many_roles(cluster: Timed) -> None:
-    for number in range(10_000):
-        session, _ = cluster.new_framework(role=f"r{number}")
-        if number % 2:
-            cluster.demand(
-                session, a_class(unit=TINY, units=3), a_class("l", unit=resources(cpus=4), units=9)
-            )
-    cluster.wait(1_000)
 
 
 def many_tasks(cluster: Timed) -> None:

@@ -53,10 +53,11 @@ class Both:
         self.frameworks: list[FrameworkId] = []
         self.held: list[tuple[FrameworkId, AgentId, Vector]] = []
         self.classes: dict[tuple[FrameworkId, ClassId], Vector] = {}
-        self.now_ms = 0
+        self.now_ms = self.joined = 0
 
     def add_agent(self) -> None:
-        agent_id = AgentId(f"a{len(self.agents)}")
+        self.joined += 1
+        agent_id = AgentId(f"a{self.joined}")
         total, rack = self.random.choice(TOTALS), self.random.choice("ab")
         self.agents.append(agent_id)
         for allocator in self.each:
@@ -95,11 +96,16 @@ class Both:
     def cycle(self) -> int:
         """Serve all that fits, compare, launch it; gives the number of cycles the second allocator took."""
         self.now_ms += self.random.choice([1, 50, 2_000])
-        served: list[list[Step]] = []
-        cycles = 0
         for allocator in self.each:
             allocator.advance(self.now_ms)
-            steps: list[Step] = []
+        return self.serve([], [])
+
+    def serve(self, *begun: list[Step]) -> int:
+        """The same at the same time, where the allocators have served some already."""
+        served: list[list[Step]] = []
+        cycles = 0
+        for allocator, before in zip(self.each, begun, strict=True):
+            steps: list[Step] = list(before)
             cycles = 0
             while allocator.needs_cycle:
                 allocator.cycle(self.now_ms)

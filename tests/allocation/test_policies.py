@@ -247,9 +247,9 @@ def test_releases_and_rests_keep_the_index_small_and_right(name: str) -> None:
     accounts = [f"a{n}" for n in range(20)]
     held = dict.fromkeys(accounts, 0)
     active = set()
-    for account in accounts:
+    for number, account in enumerate(accounts, start=1):
         policy.add(account, Weight(), (0, 0), 0)
-        policy.begin_waiting(account)
+        policy.begin_waiting(account, number)
     for _ in range(5_000):
         account = rng.choice(accounts)
         match rng.randrange(4):

@@ -9,7 +9,6 @@ from types import FrameType
 import pytest
 
 from fairlead_master.allocation.allocator import Allocator
-from fairlead_master.allocation.api import AllocationSettings
 from fairlead_master.allocation.explain import WaitReason
 from fairlead_master.allocation.parts import at_once
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
@@ -221,7 +220,7 @@ def calls_made(act: Callable[[], object]) -> int:
 
 def wide_tree(policy: str, width: int, depth: int) -> Allocator:
     """``width`` roles at each of ``depth`` levels, below the first of the level above, each with a framework that waits."""
-    allocator = an_allocator(policy=policy)
+    allocator = an_allocator(policy=policy, looks_per_cycle_max=100)
     add_agent(allocator, HOST, cpus_and_mem(100_000, 100_000))
     above = ""
     for level in range(depth):
@@ -230,7 +229,6 @@ def wide_tree(policy: str, width: int, depth: int) -> Allocator:
                 allocator, f"f{level}-{number}", cpus_and_mem(1, 1), 1_000_000, role=f"{above}r{number}"
             )
         above += "r0/"
-    allocator.configure(AllocationSettings(policy=policy, looks_per_cycle_max=100), 0)
     allocator.role_report()  # Counts all on the capacity, which is in parts otherwise.
     for grant in allocator.cycle(0):
         take_back(allocator, grant)

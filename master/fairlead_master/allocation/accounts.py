@@ -78,6 +78,8 @@ class Framework:
     """Whether it takes part in its policy: it wants something that might fit."""
     began: int = 0
     """Its number in the order in which frameworks began to wait; 0 if it does not wait."""
+    ranking: int = 0
+    """The number of the ranking that knows it: while all are ranked anew, an earlier one's where it has not had its turn."""
     counted: Tally = ()
     """``ranked`` and ``units`` as a tally, up to date within a cycle too. Kept only below a level that balances."""
     claims: dict[int, int] = field(default_factory=dict)
@@ -135,6 +137,8 @@ class Level:
     """The sum of theirs. Kept only while the policy follows use."""
     wish_units: int = 0
     """How many units ``wish`` is. Kept as it is."""
+    role: "RoleAccount | None" = None
+    """Whose frameworks, or roles below it, are the members; None for the topmost."""
     above: "Level | None" = None
     members: "dict[str, Level | Framework]" = field(default_factory=dict)
     """By the name the policy knows them by, in the order in which they came."""
@@ -146,10 +150,13 @@ class Level:
     """By what its tallies are divided. Kept only while the policy balances."""
     awake_count: int = 0
     """Of the members, those that take part. The level takes part above while there is one."""
-    waiting_count: int = 0
-    """Of the members, those that began to wait."""
-    began: int = 0
-    """Its number in the order in which all began to wait; 0 if none of its members waits."""
+
+    @property
+    def began(self) -> int:
+        """Its number in the order in which all began to wait; 0 if none of its members waits."""
+        role = self.role
+        assert role is not None, "the topmost level is in no queue"
+        return role.began if role.top is self else role.own_began
 
     @property
     def awake(self) -> bool:
@@ -171,8 +178,9 @@ class RoleAccount:
 
     role: Role
     weight: Weight
-    own: Level
-    """Ranks its own frameworks. Stands in ``below`` if there are roles below, directly under the parent otherwise."""
+    own: Level = field(init=False)
+    """Ranks its own frameworks. Stands in ``below`` if there are roles below, directly under the parent otherwise. Belongs to
+    the ranking, as ``below`` and ``only`` do, and is there from when that was told of the role."""
     parent: "RoleAccount | None" = None
     children: "dict[Role, RoleAccount]" = field(default_factory=dict)
     below: Level | None = None
@@ -182,6 +190,13 @@ class RoleAccount:
     only: Framework | None = None
     """Its framework if that is all there is to it: one framework, no role above and none below. Most roles are like
     that, and a decision about them needs the topmost level alone."""
+    waiting_count: int = 0
+    """Of its own frameworks and the roles below it, those that wait."""
+    began: int = 0
+    """The number of the framework with which that began; 0 if none waits."""
+    own_waiting_count: int = 0
+    own_began: int = 0
+    """The same of its own frameworks alone."""
 
     @property
     def top(self) -> Level:
@@ -193,3 +208,19 @@ class RoleAccount:
         yield from self.frameworks.values()
         for child in self.children.values():
             yield from child.all_frameworks()
+
+
+def note_waiting(framework: Framework) -> None:
+    """The framework has begun to wait, or ended: since when its role and those above it wait."""
+    role, began = framework.role, framework.began
+    by = 1 if began else -1
+    role.own_waiting_count += by
+    if role.own_waiting_count == (began > 0):
+        role.own_began = began
+    account: RoleAccount | None = role
+    while account is not None:
+        account.waiting_count += by
+        if account.waiting_count != (began > 0):
+            return  # Others wait as well.
+        account.began = began
+        account = account.parent

@@ -32,7 +32,8 @@ class Agent:
     """An agent and its books."""
 
     index: int
-    """Its place in every column. Indexes grow with arrival, so the order by index is the order of arrival."""
+    """Its place in every column; -1 while it waits to be numbered anew. Indexes grow with arrival, so the order by index is the
+    order of arrival."""
     agent_id: AgentId
     total: Vector
     attributes: Mapping[str, str]
@@ -68,6 +69,11 @@ class Agent:
     def visible(self) -> bool:
         """Whether anyone's unit may be placed on it."""
         return self.active and self.reserved_for is None
+
+    def excuse(self) -> None:
+        """What it holds now beyond what it has is no fault of a later decision."""
+        self.floor = tuple(map(min, self.floor, self.free))
+        self.tasks_ceiling = max(self.tasks_ceiling, self.tasks)
 
     def meets(self, constraints: tuple[Constraint, ...]) -> bool:
         """Whether its attributes meet them all."""

@@ -33,6 +33,7 @@ from fairlead_master.allocation.hierarchy import Hierarchy
 from fairlead_master.allocation.measured import UseEstimate
 from fairlead_master.allocation.parts import Parts, at_once
 from fairlead_master.allocation.policies import names
+from fairlead_master.allocation.renewal import Renewal
 from fairlead_master.allocation.report import role_rows
 from fairlead_master.allocation.reservations import Reservations
 from fairlead_master.allocation.search import AgentSearch
@@ -61,11 +62,10 @@ class Allocator:
         self._window = window
         check_settings(self.settings, kinds)
         self._agents: dict[AgentId, Agent] = {}
-        self._by_index: list[Agent] = []
-        """Agents that left included, until the next renumbering."""
         self._hierarchy = Hierarchy(self._new_policy, self.settings.demand, kinds)
         self._search = self._make_search()
         self._demands = DemandBoard(self._hierarchy, self._agents, self._search)
+        self._renewal = Renewal(self._hierarchy, self._demands, self._agents, self._search)
         self._reservations = Reservations(self._hierarchy, self._agents)
         self._capacity = kinds.zero
         self._active_count = 0
@@ -79,10 +79,9 @@ class Allocator:
         """A new agent, inactive: nothing is placed on it until ``set_agent_active``."""
         assert agent_id not in self._agents, f"agent {agent_id} was added twice"
         zero = self.kinds.zero
-        agent = Agent(len(self._by_index), agent_id, total, dict(attributes), zero, floor=zero)
+        agent = Agent(-1, agent_id, total, dict(attributes), zero, floor=zero)
         self._agents[agent_id] = agent
-        self._by_index.append(agent)
-        self._search.add(agent)
+        self._renewal.add(agent)
 
     def set_agent_active(self, agent_id: AgentId, active: bool) -> None:  # noqa: FBT001 - the second thing said is the fact
         """Whether units may be placed on the agent. What it holds stays charged. Repeats are harmless."""
@@ -103,8 +102,9 @@ class Allocator:
             self._capacity_changed = True
         agent.total = total
         agent.attributes = dict(attributes)
-        self._excuse(agent)
-        self._search.redescribed(agent)
+        agent.excuse()
+        if agent.index >= 0:
+            self._search.redescribed(agent)
         self._facts_changed()
 
     def remove_agent(self, agent_id: AgentId) -> None:
@@ -115,8 +115,8 @@ class Allocator:
         del self._agents[agent_id]
         self._search.remove(agent)
         self._facts_changed()
-        if len(self._by_index) > 2 * len(self._agents) + _GAPS_MAX:
-            self._renumber()
+        if len(self._renewal.by_index) > 2 * len(self._agents) + _GAPS_MAX:
+            self._begin_anew()
 
     def add_framework(self, framework_id: FrameworkId, role: Role) -> None:
         """A new framework in ``role``, holding and wanting nothing."""
@@ -167,7 +167,7 @@ class Allocator:
         self._hierarchy.charge(self._hierarchy.frameworks[framework_id], vector)
         agent.charged = add(agent.charged, vector)
         agent.tasks += 1
-        self._excuse(agent)
+        agent.excuse()
         self._search.shrank(agent)
         self._facts_changed()
 
@@ -275,6 +275,9 @@ class Allocator:
     def configure(self, settings: AllocationSettings, now_ms: int) -> None:  # noqa: ARG002 - part of the contract
         """Decide by other settings from now on. Nothing that is held or offered changes.
 
+        What is computed of everybody is computed anew in parts, of which the first is done here and the others by the next
+        cycles; nothing is granted before all of it is. Facts may come meanwhile, as at any time.
+
         Raises:
             AllocationError: a setting is not known; nothing has changed then.
         """
@@ -283,11 +286,7 @@ class Allocator:
         self.settings = settings
         self._recount = None
         self._hierarchy.set_policy(self._new_policy, settings.demand)
-        self._renumber()
-        for agent in self._by_index:
-            agent.floor = self.kinds.zero
-            agent.tasks_ceiling = 0
-            self._excuse(agent)
+        self._begin_anew()
 
     def cycle(self, now_ms: int) -> list[Grant]:
         """Grant all that is wanted and fits, up to the bounds of a cycle; each grant is charged already.
@@ -304,6 +303,8 @@ class Allocator:
         self.counters.cycles += 1
         self._bounds = Bounds(self.counters, self.settings)
         self._search.work_until(self._bounds.effort_max, self._bounds.look_effort)
+        if not self._renewal.go_on(self.counters, self._bounds.examined_max):
+            return []
         if not self._count_shares(self._bounds.effort_max):
             return []
         self._reservations.now_ms = now_ms
@@ -314,7 +315,8 @@ class Allocator:
     @property
     def needs_cycle(self) -> bool:
         """Whether something changed that could lead to a grant; deadlines are ``next_deadline_ms``'s affair."""
-        return (self._search.changed or self._recount is not None) and self._search.is_wanted
+        changed = self._search.changed or self._recount is not None
+        return self._renewal.is_under_way or (changed and self._search.is_wanted)
 
     def next_deadline_ms(self) -> int | None:
         """When time alone may lead to a grant: a filter ends, a reservation falls due. None: never."""
@@ -324,7 +326,7 @@ class Allocator:
     @property
     def is_cut_short(self) -> bool:
         """Whether the last cycle ended at a bound, so that another may grant more at once."""
-        return self._recount is not None or self._search.is_open
+        return self._renewal.is_under_way or self._recount is not None or self._search.is_open
 
     @property
     def allows_overcommit(self) -> bool:
@@ -366,7 +368,7 @@ class Allocator:
 
     def last_steps(self) -> list[tuple[FrameworkId, ClassId, AgentId]]:
         """The units of the last cycle in the order they were served, before they were merged into grants."""
-        by_index = self._by_index
+        by_index = self._renewal.by_index
         return [(step[0].framework_id, step[1].class_id, by_index[step[2]].agent_id) for step in self._steps]
 
     def feasibility(
@@ -395,13 +397,15 @@ class Allocator:
         """Raise AssertionError unless all books balance and all indexes agree with a full recomputation."""
         invariants.check_capacity(self._agents, self._capacity, self.kinds.zero)
         invariants.check_agents(self._agents, self._hierarchy, self.kinds.zero, self._search.fit)
+        if self._renewal.is_under_way:
+            return
         invariants.check_frameworks(self._hierarchy)
         if self._recount is None:
             self._count_shares(inf)
             invariants.check_wishes(self._hierarchy)
             invariants.check_roles(self._hierarchy)
         invariants.check_demands(self._hierarchy, self._search)
-        invariants.check_search(self._search, self._by_index, self._agents)
+        invariants.check_search(self._search, self._renewal.by_index, self._agents)
         self._reservations.check()
 
     def _make_search(self) -> AgentSearch:
@@ -409,15 +413,13 @@ class Allocator:
         rule = placement.in_force(self.settings.placement, fit.slots)
         return AgentSearch(fit, rule, self.counters, window=self._window)
 
-    def _renumber(self) -> None:
-        """Search afresh: indexes without gaps, every shape looking at every agent again."""
+    def _begin_anew(self) -> None:
+        """Search afresh, with indexes without gaps, and rank whoever is not ranked."""
         self._search = self._make_search()
-        self._by_index = list(self._agents.values())
-        for index, agent in enumerate(self._by_index):
-            agent.index = index
-            self._search.add(agent)
-        self._demands.rebuild(self._search)
+        self._renewal.begin(self._search)
         self._steps = []
+        self._bounds = Bounds(self.counters, self.settings)
+        self._renewal.go_on(self.counters, self._bounds.examined_max)
 
     def _facts_changed(self) -> None:
         """After a fact that may make a reservation void, or make another role the head of the queue."""
@@ -425,11 +427,6 @@ class Allocator:
         # Under skip the order alone never leads to a grant; under freeze a new head may let all others go on.
         if self.settings.when_head_does_not_fit == "freeze":
             self._search.note_change()
-
-    def _excuse(self, agent: Agent) -> None:
-        """What the agent holds now beyond what it has is no fault of a later decision."""
-        agent.floor = tuple(map(min, agent.floor, agent.free))
-        agent.tasks_ceiling = max(agent.tasks_ceiling, agent.tasks)
 
     def _give_back(self, framework: Framework, agent: Agent, unit: Vector, units: int) -> None:
         self._hierarchy.release(framework, unit, units)
@@ -440,6 +437,8 @@ class Allocator:
 
     def _count_shares(self, effort_max: float) -> bool:
         """Count shares on the capacity there is, as far as that goes; whether it is done. A later change waits for some to be served."""
+        if self._renewal.is_under_way:
+            return True
         if self._capacity_changed and self._recount is None and not self._search.is_open:
             self._capacity_changed = False
             slots = (self._search.fit.slots or 0) * self._active_count
@@ -495,6 +494,6 @@ class Allocator:
     def _book(self, now_ms: int) -> list[Grant]:
         rows = merge(self._steps, self.settings.units_per_grant_max)
         self.counters.decisions += len(self._steps)
-        grants = book(rows, self._by_index)
+        grants = book(rows, self._renewal.by_index)
         self.decisions.add(grants, now_ms, self.settings.policy)
         return grants

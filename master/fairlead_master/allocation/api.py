@@ -114,16 +114,15 @@ class Policy(ABC):
         """The account gave back ``units`` of ``unit``."""
 
     def recount(self, account: str, change: Vector, units: int) -> None:
-        """The account, a group, counts for ``change`` in ``units`` units more, which may be below zero.
+        """The account counts for ``change`` in ``units`` units more, all together and maybe below zero; nobody asks for its key.
 
-        What a group counts for may shrink while what it holds grows. Told only to policies that balance.
+        Of accounts that the ranking gets to know with what they hold, or whose holdings count otherwise than before.
         """
-        raise AssertionError(
-            f"{self.name} does not balance, and was told that {account} counts for {change} in {units} units more"
-        )
+        self.charge(account, change, 1)
+        self.charge(account, (0,) * len(change), units - 1)
 
-    def begin_waiting(self, account: str) -> None:  # noqa: B027 - most policies need not know
-        """The account wants something after having wanted nothing.
+    def begin_waiting(self, account: str, number: int) -> None:  # noqa: B027 - most policies need not know
+        """The account wants something after having wanted nothing; whoever began later has a larger number.
 
         Said before ``activate``, and not again when an offer comes back, so that arrival order is kept.
         """

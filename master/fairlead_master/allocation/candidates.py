@@ -100,6 +100,8 @@ class Candidates:
 
     def remove(self, agent: Agent) -> None:
         """The agent left. Its index is not used again."""
+        if agent.index < 0:
+            return
         self._agents[agent.index] = None
         self._logged_at[agent.index] = -1
         for column in self.columns:
@@ -116,7 +118,9 @@ class Candidates:
         return filter(None, self._agents)
 
     def update(self, agent: Agent) -> None:
-        """The agent has more or less left than before."""
+        """The agent has more or less left than before; nothing is known of one that waits to be numbered."""
+        if agent.index < 0:
+            return
         for column, amount in zip(self.columns, self.row(agent), strict=True):
             column[agent.index] = amount
         self._used[agent.index] = agent.charged

@@ -6,7 +6,8 @@ nothing it wants might fit, and is only put to sleep when its turn comes, so tha
 does not put them all to sleep and wake them all again at every release.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from fairlead_master.allocation.accounts import Demand, Framework
 from fairlead_master.allocation.agents import Agent
@@ -16,6 +17,10 @@ from fairlead_master.allocation.search import AgentSearch
 from fairlead_master.allocation.shape import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId
 from fairlead_proto.tasks import DemandClass
+
+RENEW_EFFORT: Final = 20
+SHAPE_EFFORT: Final = 25
+"""What it takes to let a framework take part anew, and on top of that for each of its classes, in looks at one column of an agent."""
 
 
 class DemandBoard:
@@ -31,17 +36,25 @@ class DemandBoard:
         self._stamp = 0
         """Changes when shapes wake, which makes every framework's list of ready demands out of date."""
 
-    def rebuild(self, search: AgentSearch) -> None:
-        """Everything starts over on a fresh search: every shape looks at every agent again, everybody is awake."""
+    def begin_anew(self, search: AgentSearch) -> None:
+        """Everything starts over on a fresh search; demands have no shape there until ``search_anew`` has come to its end."""
         self._search = search
         self._sleepers = {}
         self._stamp += 1
-        for framework in self._hierarchy.frameworks.values():
+
+    def search_anew(self) -> Iterator[int]:
+        """Let every shape look at every agent again and everybody take part; gives for each framework what it took."""
+        search = self._search
+        for framework in list(self._hierarchy.frameworks.values()):
+            if self._hierarchy.frameworks.get(framework.framework_id) is not framework:
+                continue
             for demand in framework.demands.values():
-                demand.shape = self._acquire(demand)
-                if demand.wants:
-                    search.want(demand.shape)
+                if not self._knows(demand.shape):
+                    demand.shape = self._acquire(demand)
+                    if demand.wants:
+                        search.want(demand.shape)
             self._refresh(framework)
+            yield RENEW_EFFORT + SHAPE_EFFORT * len(framework.demands)
 
     def replace(self, framework: Framework, classes: Sequence[DemandClass], *, lift: bool = True) -> None:
         """The framework wants ``classes`` from now on, in this order of preference.
@@ -106,7 +119,7 @@ class DemandBoard:
         self.filters.set(framework, demand, agent.agent_id, until_ms)
         if was_shared:
             self._change_shape(framework, demand)
-        else:
+        elif self._knows(demand.shape):
             self._search.exclude(demand.shape, agent)
         if len(framework.filters) > FILTERS_MAX:
             class_id, agent_id = next(iter(framework.filters))
@@ -163,6 +176,10 @@ class DemandBoard:
         if demand.pending == 0:
             self._change_wanting(framework, demand, -1)
 
+    def _knows(self, shape: Shape) -> bool:
+        """Not if it is of an earlier search: nobody looks at it any more, and the demand is to have another."""
+        return shape.home is self._search
+
     def _acquire(self, demand: Demand) -> Shape:
         unit, constraints = demand.shape.key
         if demand.declined:
@@ -184,7 +201,8 @@ class DemandBoard:
             sleepers.pop(framework.framework_id, None)
             if not sleepers:
                 del self._sleepers[shape]
-        self._search.drop(shape)
+        if self._knows(shape):
+            self._search.drop(shape)
 
     def _set_target(self, framework: Framework, demand: Demand, target: int) -> None:
         framework.targeted += (target > 0) - (demand.target > 0)
@@ -204,6 +222,8 @@ class DemandBoard:
         """A cycle may grant units of one class more, or fewer."""
         framework.wanting += by
         self._hierarchy.change_wanting(framework, demand.shape.unit, by)
+        if not self._knows(demand.shape):
+            return
         if by > 0:
             self._search.want(demand.shape)
         else:
@@ -223,7 +243,8 @@ class DemandBoard:
         before = demand.shape
         demand.shape = self._acquire(demand)
         if demand.wants:
-            self._search.unwant(before)
+            if self._knows(before):
+                self._search.unwant(before)
             self._search.want(demand.shape)
         self._leave(framework, before)
         self._refresh(framework)

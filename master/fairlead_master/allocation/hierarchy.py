@@ -5,12 +5,13 @@ Keeps the ranking (``levels``) told of everything it must know, and each fact on
 and want, the ranking can be made from them at any time, and is when the operator chooses another policy.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from fairlead_master.allocation.accounts import Framework, RoleAccount
+from fairlead_master.allocation.accounts import Framework, RoleAccount, note_waiting
 from fairlead_master.allocation.api import AllocationError, MakePolicy, Prices
-from fairlead_master.allocation.level_books import EQUAL
+from fairlead_master.allocation.level_books import EQUAL, taken_apart
 from fairlead_master.allocation.levels import OWN, LevelRanking
 from fairlead_master.allocation.measured import FINENESS, Factors, excess, taken_at_its_word
 from fairlead_master.allocation.weights import Weight
@@ -19,6 +20,11 @@ from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract
 
 WEIGHTS_MAX: Final = 10_000
 """Weights kept, roles without frameworks included. Operators set them by hand or from a file; more is a runaway script."""
+
+
+RANK_EFFORT: Final = 150
+CLASS_EFFORT: Final = 10
+"""What it takes to rank a framework, and on top of that for each of its classes, in looks at one column of an agent."""
 
 
 class Hierarchy:
@@ -35,14 +41,28 @@ class Hierarchy:
         self._capacity = kinds.zero
         self._slots = 0
         self._begun = 0
-        self._ranking = LevelRanking(new_policy, kinds)
+        self._now_ms = 0
+        self._kinds = kinds
+        self._number = 0
+        """Of the ranking, which frameworks that it knows have noted."""
+        self._unranked: deque[Iterator[Framework]] = deque()
+        """Those that an earlier ranking knew, in its order. Some have left or are ranked again."""
+        self._newcomers: dict[FrameworkId, Framework] = {}
+        """Those that came meanwhile."""
+        self.is_ranking = False
+        """Whether frameworks are being ranked anew. Until all are nobody is first and nobody has a key."""
+        self._begin_ranking(LevelRanking(new_policy, kinds, self._capacity, self._slots))
+
+    def _begin_ranking(self, ranking: LevelRanking) -> None:
+        self._ranking = ranking
+        self._number += 1
         self.counts_estimates = self._may_count_estimates()
         """Whether the policy counts what frameworks are estimated to use of what they declare (``measured``)."""
         # Handed on as they are: a call between costs a twentieth of a decision.
-        self.first = self._ranking.first
+        self.first = ranking.first
         self.serve = self._server()
-        self.confirm = self._ranking.confirm
-        self.unpin = self._ranking.unpin
+        self.confirm = ranking.confirm
+        self.unpin = ranking.unpin
 
     @property
     def follows_wishes(self) -> bool:
@@ -60,17 +80,37 @@ class Hierarchy:
         return self._ranking.balances
 
     def set_policy(self, new_policy: MakePolicy, demand: str) -> None:
-        """Rank by other settings from now on; charges stay, who is awake is forgotten: wake them again."""
+        """Rank by other settings from now on: nobody is ranked, and nobody awake, until ``rank_anew`` has come to its end.
+
+        All that frameworks hold and want stays, and facts may come meanwhile.
+        """
         self._new_policy, self._demand = new_policy, demand
         self.counts_estimates = self._may_count_estimates()
-        self.serve = self._server()
-        follows_wishes = new_policy().follows_wishes
-        for framework in self.frameworks.values():
-            framework.factors = self._factors(framework)
-            framework.wish = framework.wish_from_books() if follows_wishes else self._zero
-            framework.wish_units = framework.units + framework.pending if follows_wishes else 0
-            framework.excess = self._find_excess(framework)
-        self._ranking.set_policy(new_policy, self._counted_capacity, self._slots)
+        self._unranked.appendleft(taken_apart(self._ranking.topmost))
+        self.is_ranking = True
+        self._begin_ranking(
+            LevelRanking(new_policy, self._kinds, self._counted_capacity, self._slots, self._now_ms)
+        )
+
+    def rank_anew(self) -> Iterator[int]:
+        """Rank all whom the ranking does not know, in the order in which an earlier one did; gives for each what it took.
+
+        Equal keys go to whoever came first, be it that ranked anew or not. A second ranking that is begun meanwhile, and
+        whoever comes and leaves, changes nothing about that.
+        """
+        while self._unranked or self._newcomers:
+            if not self._unranked:
+                self._unranked.append(iter(self._newcomers.values()))
+                self._newcomers = {}
+            framework = next(self._unranked[0], None)
+            if framework is None:
+                self._unranked.popleft()
+            elif self.frameworks.get(framework.framework_id) is framework and not self._knows(framework):
+                self._rank(framework)
+                yield RANK_EFFORT + CLASS_EFFORT * len(framework.demands)
+        self.is_ranking = False
+        if self.interval_ms is not None:
+            self._ranking.advance(self._now_ms)
 
     def set_capacity(self, capacity: Vector, slots: int) -> Iterator[int]:
         """The sums over active agents. Shares are counted on them in the steps this gives, each with what it took."""
@@ -79,14 +119,14 @@ class Hierarchy:
 
     def recount(self, framework: Framework) -> None:
         """What is known of the framework's use has changed."""
-        if not self.counts_estimates:
+        if not self.counts_estimates or not self._knows(framework):
             return
         wanted = [demand.shape.unit for demand in framework.demands.values() if demand.wants]
         for unit in wanted:
             self.change_wanting(framework, unit, -1)
         before, wish = framework.ranked, framework.wish
         framework.factors = self._factors(framework)
-        self._ranking.recount(framework, before, framework.ranked)
+        self._ranking.recount(framework, subtract(framework.ranked, before), 0)
         if self.follows_wishes:
             self._ranking.change_wish(framework, subtract(framework.wish_from_books(), wish), 0)
         for unit in wanted:
@@ -97,21 +137,49 @@ class Hierarchy:
         account = self._account(role)
         zero = self._zero
         framework = Framework(framework_id, role=account, charged=zero, wish=zero, excess=zero)
-        framework.factors = self._factors(framework)
         self.frameworks[framework_id] = account.frameworks[framework_id] = framework
-        self._ranking.add_framework(framework)
+        if self.is_ranking:
+            self._newcomers[framework_id] = framework
+        else:
+            self._rank(framework)
         return framework
+
+    def _rank(self, framework: Framework) -> None:
+        """Let the ranking know a framework with all that it holds and wants, asleep."""
+        zero = self._zero
+        framework.ranking = self._number
+        framework.awake = False
+        framework.factors = self._factors(framework)
+        held, units = framework.charged, framework.units
+        framework.charged, framework.units = zero, 0
+        framework.wish, framework.wish_units, framework.excess = zero, 0, zero
+        self._ranking.add_framework(framework)
+        framework.charged, framework.units = held, units
+        self._ranking.recount(framework, framework.ranked, units)
+        if self.follows_wishes and (units or framework.targeted):
+            self._ranking.change_wish(framework, framework.wish_from_books(), units + framework.pending)
+        self._count_use(framework)
+        if framework.began:
+            self._ranking.begin_waiting(framework)
+
+    def _knows(self, framework: Framework) -> bool:
+        return framework.ranking == self._number
 
     def remove_framework(self, framework: Framework) -> None:
         """Forget a framework that holds and wants nothing; roles without frameworks go with it."""
         self.sleep(framework)
         self.set_waiting(framework, waiting=False)
         del self.frameworks[framework.framework_id], framework.role.frameworks[framework.framework_id]
-        self._ranking.remove_framework(framework)
+        self._newcomers.pop(framework.framework_id, None)
+        if self._knows(framework):
+            self._ranking.remove_framework(framework)
+        self._ranking.drop_own(framework.role)
         account: RoleAccount | None = framework.role
         while account is not None and not account.frameworks and not account.children:
             self._ranking.remove_role(account)
             del self.roles[account.role]
+            if account.parent is not None:
+                del account.parent.children[account.role]
             account = account.parent
 
     def set_weight(self, role: Role, weight: Weight) -> None:
@@ -135,14 +203,16 @@ class Hierarchy:
 
     def charge(self, framework: Framework, vector: Vector) -> None:
         """The framework got one unit of ``vector``."""
-        self.serve(framework, vector)
+        if self._knows(framework):
+            self.serve(framework, vector)
         framework.charged = add(framework.charged, vector)
         framework.units += 1
         self.change_wish(framework, vector, 1)
 
     def release(self, framework: Framework, vector: Vector, units: int) -> None:
         """The framework gave back ``units`` of ``vector``."""
-        self._ranking.count(framework, framework.as_counted(vector), -units)
+        if self._knows(framework):
+            self._ranking.count(framework, framework.as_counted(vector), -units)
         framework.charged = subtract(framework.charged, vector if units == 1 else scale(vector, units))
         framework.units -= units
         assert framework.units >= 0 <= min(framework.charged), (
@@ -152,16 +222,19 @@ class Hierarchy:
 
     def change_wish(self, framework: Framework, unit: Vector, units: int) -> None:
         """The framework holds or waits for ``units`` more, or fewer, of ``unit``. A grant changes neither sum."""
-        if units and self._ranking.policy.follows_wishes:
+        if units and self._ranking.policy.follows_wishes and self._knows(framework):
             self._ranking.change_wish(framework, scale(framework.as_counted(unit), units), units)
 
     def change_wanting(self, framework: Framework, unit: Vector, by: int) -> None:
         """A cycle may grant the framework units of ``by`` classes more, or fewer, of this unit."""
-        self._ranking.change_wanting(framework, framework.as_counted(unit), by)
+        if framework.ranking == self._number:
+            self._ranking.change_wanting(framework, framework.as_counted(unit), by)
 
     def advance(self, now_ms: int) -> None:
-        """It is ``now_ms``."""
-        self._ranking.advance(now_ms)
+        """It is ``now_ms``. While all are ranked anew time stands still for those who are."""
+        self._now_ms = now_ms
+        if not self.is_ranking:
+            self._ranking.advance(now_ms)
 
     def observe(self, framework: Framework, used: Vector, held: Vector) -> None:
         """Those of the framework's tasks that were measured use ``used`` and hold ``held``."""
@@ -174,6 +247,8 @@ class Hierarchy:
         self._count_use(framework)
 
     def _count_use(self, framework: Framework) -> None:
+        if not self._knows(framework):
+            return
         before, framework.excess = framework.excess, self._find_excess(framework)
         if self._ranking.policy.follows_use and framework.excess != before:
             self._ranking.observe(framework, subtract(framework.excess, before))
@@ -185,46 +260,45 @@ class Hierarchy:
 
     def prices(self) -> Prices | None:
         """What resources cost roles under the policy; None if it has no prices."""
-        return self._ranking.policy.prices()
+        return None if self.is_ranking else self._ranking.policy.prices()
 
     def find_bottlenecks(self) -> tuple[int, ...] | None:
         """Places of the resources that are contended now; None if the policy does not look for such."""
-        return self._ranking.policy.find_bottlenecks()
+        return None if self.is_ranking else self._ranking.policy.find_bottlenecks()
 
     def set_waiting(self, framework: Framework, *, waiting: bool) -> None:
         """Whether the framework wants anything at all, offers that are out included. Repeats are harmless."""
         if waiting == (framework.began > 0):
             return
-        if waiting:
-            self._begun += 1
-            framework.began = self._begun
+        self._begun += waiting
+        framework.began = self._begun if waiting else 0
+        note_waiting(framework)
+        if waiting and self._knows(framework):
             self._ranking.begin_waiting(framework)
-        else:
-            framework.began = 0
-            self._ranking.end_waiting(framework)
 
     def wake(self, framework: Framework) -> None:
         """The framework takes part. Repeats are harmless."""
-        if not framework.awake:
+        if self._knows(framework) and not framework.awake:
             self._ranking.wake(framework)
 
     def sleep(self, framework: Framework) -> None:
         """The framework does not take part for now. Repeats are harmless."""
-        if framework.awake:
+        if self._knows(framework) and framework.awake:
             self._ranking.sleep(framework)
 
     def key(self, role: Role) -> float:
-        """The role's key among those beside it now."""
-        return self._ranking.key(self.roles[role])
+        """The role's key among those beside it now; 0 while all are ranked anew."""
+        return 0.0 if self.is_ranking else self._ranking.key(self.roles[role])
 
-    def order(self) -> list[RoleAccount]:
+    def order(self) -> Iterator[RoleAccount]:
         """All roles with frameworks of their own, the one that comes first first, whether or not they want anything."""
-        return [self.roles[Role(level.name.removesuffix(OWN))] for level in self._ranking.in_order()]
+        for level in self._ranking.in_order():
+            yield self.roles[Role(level.name.removesuffix(OWN))]
 
     def beside(self, parent: RoleAccount | None) -> list[RoleAccount]:
         """The roles below ``parent``, or at the top, in the same order."""
         accounts = parent.children.values() if parent is not None else self._at_the_top()
-        return sorted(accounts, key=self._ranking.key)
+        return list(accounts) if self.is_ranking else sorted(accounts, key=self._ranking.key)
 
     @staticmethod
     def order_within(role: RoleAccount) -> list[Framework]:
@@ -268,8 +342,9 @@ class Hierarchy:
         if account is None:
             above = parent_of(role)
             parent = None if above is None else self._account(above)
-            weight = self.weights.get(role, EQUAL)
-            self.roles[role] = account = self._ranking.add_role(role, weight, parent)
+            self.roles[role] = account = RoleAccount(role, self.weights.get(role, EQUAL), parent)
+            if parent is not None:
+                parent.children[role] = account
         return account
 
 

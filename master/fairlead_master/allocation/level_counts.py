@@ -141,11 +141,6 @@ class LevelCounts:
         """The framework has left, or is all there is to its role, which counts for what it holds."""
         self._uncounted.pop(framework, None)
 
-    def forget_all(self) -> None:
-        """All levels are about to be made afresh."""
-        self.pins = {}
-        self._uncounted = {}
-
     def count_anew(self, topmost: Level) -> Iterator[int]:
         """Count all levels that are not one framework on the capacity there is now, each step when asked for the next.
 

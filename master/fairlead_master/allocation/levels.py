@@ -27,18 +27,14 @@ from fairlead_master.allocation.level_books import (
     is_ranked,
     level_above,
     level_below,
-    name_of,
     path,
     policy_of,
     ranked_above,
     tell_wish,
     tell_wish_anew,
-    wish_of,
 )
 from fairlead_master.allocation.level_counts import LevelCounts
-from fairlead_master.allocation.weights import Weight
-from fairlead_proto.ids import FrameworkId, Role
-from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract, sum_vectors
+from fairlead_proto.resources import ResourceKinds, Vector, add, scale, subtract
 
 OWN: Final = "/."
 """Added to the name of a role that has roles below it, it names its own frameworks. No role can be called so."""
@@ -47,9 +43,15 @@ OWN: Final = "/."
 class LevelRanking:
     """The levels of all roles, and who is next."""
 
-    def __init__(self, new_policy: MakePolicy, kinds: ResourceKinds) -> None:
+    def __init__(
+        self, new_policy: MakePolicy, kinds: ResourceKinds, capacity: Vector, slots: int, now_ms: int = 0
+    ) -> None:
+        """Knows nobody yet; ``capacity`` and ``slots`` are the sums over active agents."""
         self._zero = kinds.zero
         self._books = LevelBooks(new_policy, kinds)
+        self._books.set_capacity(capacity, slots)
+        self._books.now_ms = now_ms
+        self._known: dict[RoleAccount, None] = {}
         self._plain: dict[str, Framework] = {}
         """Roles that are one framework and nothing else."""
         self._counts = LevelCounts(self._books)
@@ -58,7 +60,7 @@ class LevelRanking:
         self.topmost = Level("", EQUAL, self._zero, self._zero)
         self._ranked: dict[Level, None] = {self.topmost: None}
         """Levels with a policy. The topmost comes first, and each level before those made below it later."""
-        self._adopt(self._books.new_policy())
+        self._adopt(self._books.make(self.topmost))
 
     def _adopt(self, policy: Policy) -> None:
         self.topmost.policy = self.policy = policy
@@ -69,17 +71,6 @@ class LevelRanking:
         return self._books.balances
 
     # --- what is ranked -----------------------------------------------------------------------------------------
-
-    def set_policy(self, new_policy: MakePolicy, capacity: Vector, slots: int) -> None:
-        """Rank by another policy from now on, over these sums over active agents; nobody is awake then."""
-        self._books.set_policy(new_policy)
-        self._books.set_capacity(capacity, slots)
-        for framework in self.topmost.frameworks():
-            framework.awake = False
-        for level in from_below(self.topmost):
-            level.awake_count = 0
-        self._rank_all()
-        self._adopt(policy_of(self.topmost))
 
     def set_capacity(self, capacity: Vector, slots: int) -> Iterator[int]:
         """The sums over active agents. What levels count for follows in the steps this gives, each with what it took."""
@@ -93,35 +84,41 @@ class LevelRanking:
                 self._tell_wish(level)
         return iter(())
 
-    def add_role(self, role: Role, weight: Weight, parent: RoleAccount | None) -> RoleAccount:
-        """A new role without frameworks, below ``parent``."""
-        if parent is not None and parent.below is None:
-            self._split(parent)
-        above = self.topmost if parent is None else level_below(parent)
-        own = Level(role, weight, self._zero, self._zero, above=above)
-        account = RoleAccount(role=role, weight=weight, own=own, parent=parent)
+    def _enter(self, account: RoleAccount) -> None:
+        """Its first framework comes, or that of a role below it."""
+        if account in self._known:
+            return
+        self._known[account] = None
+        parent = account.parent
+        above = self.topmost
         if parent is not None:
-            parent.children[role] = account
-        self._insert(own, above)
-        return account
+            self._enter(parent)
+            if parent.below is None:
+                self._split(parent)
+            above = level_below(parent)
+        account.below = account.only = None
+        account.own = Level(account.role, account.weight, self._zero, self._zero, role=account, above=above)
+        self._insert(account.own, above)
 
     def remove_role(self, account: RoleAccount) -> None:
-        """Forget a role without frameworks and without roles below it."""
+        """Forget a role without frameworks and without roles below it, if it is known."""
+        if account not in self._known:
+            return
+        del self._known[account]
         self._take_out(account.own)
         parent = account.parent
-        if parent is not None:
-            del parent.children[account.role]
-            if not parent.children:
-                self._merge(parent)
+        if parent is not None and level_below(parent).members.keys() <= {parent.own.name}:
+            self._merge(parent)
 
     def add_framework(self, framework: Framework) -> None:
-        """A new framework in its role; it holds and wants nothing."""
+        """A framework in its role, asleep. It holds nothing that is counted yet; it may want something."""
         account = framework.role
+        self._enter(account)
         own = account.own
-        if not own.members and account.below is not None:
+        if account.below is not None and own.name not in account.below.members:
             self._insert(own, account.below)
         own.members[framework.framework_id] = framework
-        framework.counted = self._books.nothing
+        self._books.note(framework)
         if own.policy is not None:
             own.policy.add(framework.framework_id, EQUAL, self._zero, 0)
         elif len(own.members) > 1:
@@ -142,12 +139,18 @@ class LevelRanking:
             own.policy.remove(framework.framework_id)
             if len(own.members) == 1:
                 self._rank_again(own)
-        if not own.members and account.below is not None:
-            self._take_out(own)
         self._note_plain(account)
+
+    def drop_own(self, account: RoleAccount) -> None:
+        """A role with roles below it may have lost its last own framework: these are no account any more then."""
+        below = account.below if account in self._known else None
+        if below is not None and not account.frameworks and account.own.name in below.members:
+            self._take_out(account.own)
 
     def set_weight(self, account: RoleAccount) -> None:
         """The account's weight has changed."""
+        if account not in self._known:
+            return
         level = account.top
         level.weight, level.by = account.weight, self._books.divisors(account.weight)
         policy_of(level_above(level)).set_weight(level.name, account.weight)
@@ -181,16 +184,15 @@ class LevelRanking:
             else:
                 policy_of(level).release(name, unit, -units)
 
-    def recount(self, framework: Framework, before: Vector, after: Vector) -> None:
-        """What the framework holds counts for something else from now on."""
-        if before == after:
+    def recount(self, framework: Framework, change: Vector, units: int) -> None:
+        """What the framework holds counts for ``change`` in ``units`` units more from now on."""
+        if not units and not any(change):
             return
         if framework.role.only is None and self.balances:
-            self._counts.count(framework, (*subtract(after, before), 0))
+            self._counts.count(framework, (*change, units))
             return
         for name, level in ranked_above(framework):
-            policy_of(level).release(name, before, 1)
-            policy_of(level).charge(name, after, 1)
+            policy_of(level).recount(name, change, units)
 
     def change_wish(self, framework: Framework, change: Vector, units: int) -> None:
         """The framework holds and wants ``change`` more in all, in ``units`` units more."""
@@ -221,23 +223,14 @@ class LevelRanking:
 
     def begin_waiting(self, framework: Framework) -> None:
         """The framework wants something; its number in the queue is ``framework.began``."""
-        name = framework.framework_id
-        for level in (*path(framework.role.own), self.topmost):
-            if level.policy is not None:
-                level.policy.begin_waiting(name)
-            level.waiting_count += 1
-            if level.waiting_count > 1:
-                return
-            level.began = framework.began
-            name = FrameworkId(level.name)
-
-    def end_waiting(self, framework: Framework) -> None:
-        """The framework wants nothing any more."""
-        for level in (*path(framework.role.own), self.topmost):
-            level.waiting_count -= 1
-            if level.waiting_count:
-                return
-            level.began = 0
+        own = framework.role.own
+        if own.policy is not None:
+            own.policy.begin_waiting(framework.framework_id, framework.began)
+        # What it is part of may have begun before, and with one that nothing was told of.
+        for level in path(own):
+            above = level_above(level)
+            if above.policy is not None:
+                above.policy.begin_waiting(level.name, level.began)
 
     def wake(self, framework: Framework) -> None:
         """The framework takes part."""
@@ -293,7 +286,8 @@ class LevelRanking:
         """The levels that rank frameworks, in the order in which they come first, whether or not they want anything."""
         level = level or self.topmost
         policy = policy_of(level)
-        for member in sorted(level.members.values(), key=lambda member: policy.key(name_of(member))):
+        for name in sorted(level.members, key=policy.key):
+            member = level.members[name]
             if isinstance(member, Level) and any(
                 isinstance(below, Level) for below in member.members.values()
             ):
@@ -322,14 +316,13 @@ class LevelRanking:
         own, counted = account.own, self._books.counted(account.own)
         above = level_above(own)
         by = self._books.divisors(own.weight)
-        below = Level(own.name, own.weight, own.wish, own.excess, own.wish_units, above=above, by=by)
+        below = Level(own.name, own.weight, own.wish, own.excess, own.wish_units, account, above=above, by=by)
         above.members[below.name] = account.below = below
         own.name, own.weight, own.above = account.role + OWN, EQUAL, below
         own.by = self._books.equal_by
         if own.members:
             below.members[own.name] = own
-            below.awake_count, below.waiting_count = int(own.awake), int(own.began > 0)
-            below.began = own.began
+            below.awake_count = int(own.awake)
         self._note_plain(account)
         self._rank(below)
         self._counts.tell(below, subtract(self._books.counted(below), counted))
@@ -340,7 +333,6 @@ class LevelRanking:
         own, below = account.own, level_below(account)
         above, counted = level_above(below), self._books.counted(below)
         own.name, own.weight, own.by, own.above = below.name, below.weight, below.by, above
-        own.began = below.began
         above.members[own.name] = own
         account.below = None
         self._counts.pins.pop(below, None)
@@ -352,8 +344,8 @@ class LevelRanking:
 
     def _note_plain(self, account: RoleAccount) -> None:
         account.only = None
-        if len(account.frameworks) == 1 and account.below is None and account.parent is None:
-            (account.only,) = account.frameworks.values()
+        if len(account.own.members) == 1 and account.below is None and account.parent is None:
+            (account.only,) = account.own.frameworks()
             self._plain[account.role] = account.only
             self._counts.forget(account.only)
         else:
@@ -363,6 +355,8 @@ class LevelRanking:
         above.members[level.name] = level
         level.by = self._books.divisors(level.weight)
         policy_of(above).add(level.name, level.weight, self._zero, 0)
+        if level.began:
+            policy_of(above).begin_waiting(level.name, level.began)
         if self.balances:
             self._counts.settle(above)
 
@@ -391,22 +385,6 @@ class LevelRanking:
         level.policy = self._books.make(level)
         self._ranked[level] = None
         self._fill_kept(level)
-
-    def _rank_all(self) -> None:
-        self._counts.forget_all()
-        levels = list(from_below(self.topmost))
-        for level in reversed(levels):  # From the top, since a policy follows the one above it.
-            level.by = self._books.divisors(level.weight)
-            level.balance = None
-            level.policy = self._books.make(level) if level is self.topmost or is_ranked(level) else None
-        for framework in self.topmost.frameworks():
-            self._books.note(framework)
-        self._ranked = {level: None for level in levels if level.policy is not None}
-        for level in levels:
-            level.wish, level.wish_units = wish_of(level, self._books.capacity)
-            level.excess = sum_vectors((m.excess for m in level.members.values()), self._zero)
-            if level.policy is not None:
-                self._fill_kept(level)
 
     def _fill_kept(self, level: Level) -> None:
         level.balance = self._books.fill(level, policy_of(level))

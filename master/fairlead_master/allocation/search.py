@@ -121,11 +121,13 @@ class AgentSearch:
         self._candidates.remove(agent)
 
     def shrank(self, agent: Agent) -> None:
-        """The agent has less to give than before, or is hidden now."""
+        """The agent has less to give than before, or is hidden now. Until it is added nothing need be told of an agent."""
         self._candidates.update(agent)
 
     def gained(self, agent: Agent) -> None:
         """The agent has more to give than before, or is to be seen now."""
+        if agent.index < 0:
+            return
         self._candidates.update(agent)
         self.note_change()
         self._candidates.note_gain(agent.index, self._read_to)
@@ -334,6 +336,7 @@ class AgentSearch:
     def _new_shape(self, key: ShapeKey, excluded: Container[AgentId] | None) -> Shape:
         self._shape_count += 1
         shape = Shape(key, excluded, self._shape_count)
+        shape.home = self
         shape.view = view = self.fit.view(shape.unit)
         size = self._candidates.sizes.largest
         # The place that needs most of a whole agent refuses most agents, so it is asked first.

@@ -52,6 +52,11 @@ class Bounds:
         self.freezes = settings.when_head_does_not_fit == "freeze"
 
     @property
+    def examined_max(self) -> float:
+        """How far agents examined may go, as many looks as there were by now."""
+        return self.effort_max - self.look_effort * self.counters.looks
+
+    @property
     def effort(self) -> float:
         """What has been done since the allocator was made."""
         return self.counters.agents_examined + self.look_effort * self.counters.looks

@@ -13,7 +13,7 @@ class Shape:
     """A unit vector with its constraints, and where it might go."""
 
     __slots__ = (
-        "checks", "constraints", "effort", "excluded", "factors", "is_choosy", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
+        "checks", "constraints", "effort", "excluded", "factors", "home", "is_choosy", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
         "spare", "stamp", "takes", "unit", "unread", "view", "wanting", "window",
     )  # fmt: skip
 
@@ -21,6 +21,8 @@ class Shape:
         self.key = key
         self.number = number
         self.unit, self.constraints = key
+        self.home: object = None
+        """The search that made it: another one neither finds it agents nor counts who wants it."""
         self.excluded = excluded
         """Agents its only user declined; None for a shape anyone shares."""
         self.is_choosy = False

@@ -313,6 +313,23 @@ def test_the_example_of_dominant_resource_fairness_runs_through_the_core() -> No
     assert shares == {"a": (12 / 18, "mem"), "b": (6 / 9, "cpus")}
 
 
+def test_another_policy_is_answered_at_once_and_decides_when_all_are_ranked() -> None:
+    cluster = Cluster()
+    cluster.new_agent()
+    for number in range(250):
+        cluster.new_framework(role=f"r{number}")
+
+    stored, answer = set_policy(cluster, policy="max-min")
+
+    assert isinstance(stored, actions.StorePolicy)
+    assert answer == actions.AnswerOperator(request=7)
+    assert cluster.master.allocator.is_cut_short
+    session, framework_id = cluster.new_framework(role="late")
+    assert isinstance(cluster.demand(session, a_class())[-1], actions.AnswerCall)
+    cluster.wait(500)
+    assert [offer.framework.framework_id for offer in cluster.master.offers.values()] == [framework_id]
+
+
 def test_agents_are_judged_so_many_a_step_when_the_policy_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "TASKS_PER_STEP_MAX", 2)
     cluster = Cluster(policy="slots:3")

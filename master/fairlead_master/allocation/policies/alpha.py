@@ -199,6 +199,15 @@ class AlphaFairness(Policy):
         queue = self._take(state, unit, units)
         return before, queue.factor * state.key
 
+    def recount(self, account: str, change: Vector, units: int) -> None:
+        """The account counts for so much more."""
+        self._afresh = None
+        state = self._accounts[account]
+        state.units += units
+        state.used = tuple(map(add, state.used, change))
+        state.unit = None
+        self._seat(state)
+
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
         self._afresh = None

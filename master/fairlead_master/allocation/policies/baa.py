@@ -230,6 +230,11 @@ class BottleneckAware(Policy):
         self._hold(state, tuple(map(add, state.used, scale(unit, units))))
         return before, self.key(account)
 
+    def recount(self, account: str, change: Vector, units: int) -> None:  # noqa: ARG002 - shares count
+        """The same; nobody asks for a key, so no levels are computed."""
+        state = self._accounts[account]
+        self._hold(state, tuple(map(add, state.used, change)))
+
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
         state = self._accounts[account]

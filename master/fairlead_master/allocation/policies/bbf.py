@@ -229,6 +229,12 @@ class BottleneckFairness(Policy):
         self._consume(state, units)
         return before, state.key
 
+    def recount(self, account: str, change: Vector, units: int) -> None:
+        """The same for a group; nobody asks for its key, so none is looked at."""
+        state = self._accounts[account]
+        state.charged = tuple(map(add, state.charged, change))
+        self._consume(state, units)
+
     def release(self, account: str, unit: Vector, units: int) -> None:
         """The account gave back ``units`` of ``unit``."""
         state = self._accounts[account]

@@ -21,7 +21,6 @@ class FirstComeFirstServed(Policy):
         self._ranking = Ranking()
         self.first = self._ranking.first
         self._accounts: dict[str, Ranked] = {}
-        self._begun = 0
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """Without effect."""
@@ -46,10 +45,9 @@ class FirstComeFirstServed(Policy):
     def release(self, account: str, unit: Vector, units: int) -> None:
         """Without effect."""
 
-    def begin_waiting(self, account: str) -> None:
+    def begin_waiting(self, account: str, number: int) -> None:
         """The account goes to the end of the queue."""
-        self._begun += 1
-        self._ranking.rekey(self._accounts[account], float(self._begun))
+        self._ranking.rekey(self._accounts[account], float(number))
 
     def activate(self, account: str) -> None:
         """The account takes part in ``first``."""

@@ -184,7 +184,7 @@ class Timesharing:
         assert process.place is not None
         self._joined += 1
         process.waits_since = (self._engine.now_ms, self._joined)
-        self.policy.begin_waiting(process.name)
+        self.policy.begin_waiting(process.name, self._joined)
         self._queues[process.place].append(process)
 
     def _one_of(self, place: int | None) -> Vector:
