@@ -6,7 +6,7 @@ Attempts are known by their ids alone, which follow from the task's: the first h
 from collections.abc import Sequence
 from typing import Final
 
-from fairlead_proto.task_state import Reason, TaskState, is_terminal
+from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.events import CallResult, ReconcileDone
 
@@ -26,6 +26,8 @@ class Search:
         self.numbers = {attempt_name(job_id, number): number for number in range(1, attempts_max + 1)}
         """Attempt id to its number."""
         self._answers: dict[int, TaskStatus | None] = {}
+        self.questions_open = 0
+        """How many of the attempts the master has been asked about and has not answered yet."""
 
     def note(self, status: TaskStatus) -> None:
         """A report on one of the attempts; a later one counts."""
@@ -37,28 +39,22 @@ class Search:
         self._answers.setdefault(self.numbers[attempt_id], None)
 
     def open_ids(self) -> list[str]:
-        """The attempts of which it is not known yet whether they are anywhere; those may be on agents that are away."""
+        """The attempts after the last known one that may be on agents that are away, or of which nothing was said yet."""
+        last = self.last()
+        known = 0 if last is None else self.numbers[last.task_id]
         return [
             attempt_id
             for attempt_id, number in self.numbers.items()
-            if number not in self._answers or _is_away(self._answers[number])
+            if number > known and (number not in self._answers or _is_away(self._answers[number]))
         ]
 
-    def live(self) -> TaskStatus | None:
-        """The last attempt that is not over."""
-        return next((status for status in self._known() if not is_terminal(status.state)), None)
+    def last(self) -> TaskStatus | None:
+        """The last attempt of which anything is known. An earlier one was given up before, even if it runs on."""
+        return next(iter(self._known()), None)
 
-    def ended(self) -> TaskStatus | None:
-        """The last attempt of which the end is known."""
-        return next((status for status in self._known() if is_terminal(status.state)), None)
-
-    def failures_before(self, number: int) -> int:
-        """How many attempts before this one failed by themselves, as far as is remembered."""
-        return sum(
-            status.state is TaskState.FAILED
-            for status in self._known()
-            if self.numbers[status.task_id] < number
-        )
+    def before(self, number: int) -> list[TaskStatus]:
+        """The attempts before this one, as far as they are remembered."""
+        return [status for status in self._known() if self.numbers[status.task_id] < number]
 
     def _known(self) -> list[TaskStatus]:
         """What agents or the master said of attempts, the last attempt first."""
@@ -125,6 +121,9 @@ class Finder:
     def asked(self, request_id: int, attempt_ids: Sequence[str]) -> None:
         """The master is asked about these attempts."""
         self._asked[request_id] = tuple(attempt_ids)
+        for attempt_id in attempt_ids:
+            if attempt_id in self._job_of:
+                self._searches[self._job_of[attempt_id]].questions_open += 1
 
     def ask_again(self) -> None:
         """Time has passed: agents that were away may be back."""
@@ -132,16 +131,22 @@ class Finder:
         self._again = {}
 
     def answered(self, answer: ReconcileDone | CallResult) -> dict[str, Search]:
-        """The searches a request of ours was about, by job, as they are now that everything asked by it was told."""
+        """The searches a request of ours was about, by job, of which no other request is under way.
+
+        The attempts of one job may be asked about by two requests: the first one's answer says nothing about the last attempt.
+        """
         found: dict[str, Search] = {}
         is_whole = isinstance(answer, ReconcileDone) and not answer.recovering_agent_ids
         for attempt_id in self._asked.pop(answer.request_id, ()):
             job_id = self._job_of.get(attempt_id)
             if job_id is None:
                 continue
-            search = found[job_id] = self._searches[job_id]
+            search = self._searches[job_id]
+            search.questions_open -= 1
             if is_whole:
                 search.note_silence(attempt_id)
+            if not search.questions_open:
+                found[job_id] = search
         for search in found.values():
             self._again.update(dict.fromkeys(search.open_ids()))
         return found

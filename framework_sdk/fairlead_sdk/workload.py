@@ -251,7 +251,7 @@ class Workload:
         actions: list[Action] = []
         for job in due:
             found = self._finder.search_of(job.job_id) if self._finder and job.phase is Phase.SOUGHT else None
-            if found is not None and (ended := found.ended()) is not None:
+            if found is not None and (ended := found.last()) is not None:
                 # A later attempt than those that may be on the agents that are away.
                 actions.extend(self._take_up(job, found, ended, now_ms))
                 continue
@@ -303,14 +303,13 @@ class Workload:
         job = self._jobs.get(job_id)
         if job is None or self._finder is None:
             return []
-        status = search.live()
-        if status is None and search.open_ids():
+        status = search.last()
+        if (status is None or is_terminal(status.state)) and search.open_ids():
             # As with a task of our own whose agent is away: it is run elsewhere only when that takes too long.
             if job.unreachable_until_ms is None:
                 job.unreachable_until_ms = now_ms + self._unreachable_timeout_ms
                 self._unreachable[job.attempt_id] = job
             return []
-        status = status or search.ended()
         if status is not None:
             return self._take_up(job, search, status, now_ms)
         self._finder.stop(job_id)
@@ -329,12 +328,16 @@ class Workload:
         job.attempt_id = status.task_id
         self._by_attempt[job.attempt_id] = job
         job.attempt = job.launches = search.numbers[status.task_id]
-        failures = min(search.failures_before(job.attempt), job.failures_left)
+        before = search.before(job.attempt)
+        failures = min(sum(each.state is TaskState.FAILED for each in before), job.failures_left)
         job.failures_left -= failures
         job.retries_left = max(0, job.retries_left - (job.attempt - 1 - failures))
         job.phase = Phase.LIVE
+        for each in before:
+            self._give_up(each.task_id)
+        replaced = tuple(each.task_id for each in before if not is_terminal(each.state))
         moved = JobMoved(job.job_id, is_running=True, found=Launch(job.attempt_id, job.task))
-        actions = [moved, *self._on_status(status, now_ms)]
+        actions = [moved, *([EndTasks(replaced)] if replaced else []), *self._on_status(status, now_ms)]
         # When it began was told to the earlier session; what the master repeats has the time of the repeat.
         job.started_ms = 0
         is_over = job.job_id not in self._jobs or job.phase is not Phase.LIVE

@@ -136,3 +136,49 @@ def test_a_rejected_attempt_is_not_waited_for_on_an_agent() -> None:
 
     assert workload.expire(1000) == []
     assert launch(workload) == "t1"
+
+
+def a_resumed_job(*requests: tuple[str, ...]) -> Workload:
+    """A job of an earlier session, of whose attempts the master was asked by these requests."""
+    workload = Workload(unreachable_timeout_ms=1000, is_resumed=True)
+    workload.submit("t1", a_task("t1", retries=3), unix_ms=0)
+    assert set(workload.take_questions()) >= {"t1", "t1.2", "t1.3"}
+    for number, attempt_ids in enumerate(requests):
+        workload.asked(number, attempt_ids)
+    return workload
+
+
+def test_the_end_of_a_later_attempt_counts_though_an_earlier_one_is_only_unreachable() -> None:
+    workload = a_resumed_job(("t1", "t1.2", "t1.3", "t1.4"))
+    workload.step(report("t1", TaskState.UNREACHABLE, agent_id="away"), 0)
+    workload.step(report("t1.2", TaskState.FINISHED, sequence=2), 0)
+
+    moved, ended_first, over = workload.step(ReconcileDone(request_id=0), 0)
+
+    assert isinstance(moved, JobMoved)
+    assert ended_first == EndTasks(("t1",))
+    assert isinstance(over, JobEnded)
+    assert isinstance(over.outcome, TaskResult)
+    assert (over.outcome.task_id, over.outcome.state) == ("t1.2", TaskState.FINISHED)
+
+
+def test_an_attempt_that_was_replaced_before_is_ended_when_it_comes_back() -> None:
+    workload = a_resumed_job(("t1", "t1.2", "t1.3", "t1.4"))
+    workload.step(report("t1", TaskState.LOST), 0)
+    workload.step(report("t1.2", TaskState.RUNNING), 0)
+    workload.step(ReconcileDone(request_id=0), 0)
+
+    assert workload.step(report("t1", TaskState.RUNNING), 0) == [EndTasks(("t1",))]
+
+
+def test_no_attempt_is_taken_up_while_a_later_one_is_asked_about() -> None:
+    workload = a_resumed_job(("t1",), ("t1.2", "t1.3", "t1.4"))
+    workload.step(report("t1", TaskState.RUNNING), 0)
+    assert workload.step(ReconcileDone(request_id=0), 0) == []
+
+    workload.step(report("t1.2", TaskState.RUNNING), 0)
+    moved, *_ = workload.step(ReconcileDone(request_id=1), 0)
+
+    assert isinstance(moved, JobMoved)
+    assert moved.found is not None
+    assert moved.found.task_id == "t1.2"
