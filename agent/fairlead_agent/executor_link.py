@@ -235,6 +235,8 @@ def _usage(measured: protocol.Measurement) -> TaskUsage:
         mem_peak_bytes=measured.mem_peak_bytes,
         mem_limit_bytes=measured.mem_limit_bytes,
         sandbox_bytes=measured.sandbox_bytes,
+        stdout_bytes=measured.stdout_bytes,
+        stderr_bytes=measured.stderr_bytes,
     )
 
 

@@ -74,6 +74,8 @@ def _encode_status(status: TaskStatus) -> list[Any]:
             usage.mem_peak_bytes,
             usage.mem_limit_bytes,
             usage.sandbox_bytes,
+            usage.stdout_bytes,
+            usage.stderr_bytes,
         ],
     ]
 
@@ -156,11 +158,14 @@ def _decode_status(items: list[Any]) -> TaskStatus:
 
 
 def _decode_usage(items: list[int]) -> TaskUsage:
-    cpu_time_ms, mem_bytes, mem_peak_bytes, mem_limit_bytes, sandbox_bytes = items
+    cpu_time_ms, mem_bytes, mem_peak_bytes, mem_limit_bytes, sandbox_bytes, *later = items
+    stdout_bytes, stderr_bytes = later or (None, None)  # The first agents did not count output.
     return TaskUsage(
         cpu_time_ms=cpu_time_ms,
         mem_bytes=mem_bytes,
         mem_peak_bytes=mem_peak_bytes,
         mem_limit_bytes=mem_limit_bytes,
         sandbox_bytes=sandbox_bytes,
+        stdout_bytes=stdout_bytes,
+        stderr_bytes=stderr_bytes,
     )

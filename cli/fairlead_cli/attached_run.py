@@ -118,11 +118,10 @@ async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnectio
             later(_show_place(run, follower, connection, attempt_id))
 
     def ended(result: TaskResult) -> None:
-        follower.is_over(result.task_id)
-        if result.attempts and (result.usage is None or result.usage.sandbox_bytes):
-            follower.follow(result.task_id, result.task.name)
+        follower.is_over(result)
 
     def retried(result: TaskResult) -> None:
+        follower.is_over(result)
         if len(run.tasks) == 1:
             later(follower.note(f"fairlead: {outcome_text(result)}; the task is run again"))
 

@@ -2,20 +2,20 @@
 
 On a terminal the state is a line that is drawn over; elsewhere each new state is a line of its own, at most one a
 second. Output of several tasks appears in whole lines with the task's name before them. Of each attempt two files are
-followed until they are complete.
+followed until they are complete, but for an attempt that is over before that begins: only what it wrote is asked for.
 """
 
 import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO, Final
 
 from fairlead_cli.errors import Refused, Unreachable
 from fairlead_cli.sandbox import AsyncConnection, Output, read_output
-from fairlead_sdk.task import Progress
+from fairlead_sdk.task import Progress, TaskResult
 
 LINE_INTERVAL_S: Final = 1.0
 """Between lines of state where they cannot be drawn over: a log of a thousand tasks needs no line for each."""
@@ -25,11 +25,17 @@ BAR_WIDTH: Final = 30
 FOLLOWED_MAX: Final = 64
 """Attempts followed at once. Each holds two calls open on the master; the output of others is shown when these end."""
 
+FOLLOW_AFTER_S: Final = 0.1
+"""From an attempt's launch until its output is followed, unless it is over by then and says what there is. Nobody at a
+terminal notices it, and most short tasks need no call at all."""
+
 NOT_THERE_YET_S: Final = 0.05
 """Between looks for a sandbox that its agent has not made yet."""
 
 REST_TIMEOUT_S: Final = 10.0
 """For the last output to arrive once all tasks are over."""
+
+PATHS: Final = ("stdout", "stderr")
 
 _ERASE: Final = b"\r\x1b[K"
 
@@ -158,6 +164,7 @@ class OutputFollower:
         self._display = display
         self._framework_id = framework_id
         self._slots = asyncio.Semaphore(FOLLOWED_MAX)
+        self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._over: dict[str, None] = {}
         # One thread, so that what is shown keeps its order; a thread, so that a reader who pauses stops nothing else.
@@ -166,15 +173,27 @@ class OutputFollower:
         """Done when nothing can be shown any more, with the reason: the reader of a pipe has left."""
 
     def follow(self, attempt_id: str, name: str) -> None:
-        """Begin to show an attempt's output under a task's name; nothing happens if that was begun before."""
-        if attempt_id not in self._following:
-            task = asyncio.create_task(self._follow(attempt_id, name))
-            task.add_done_callback(self._check)
-            self._following[attempt_id] = task
+        """Show a launched attempt's output under a task's name, as it comes; nothing happens if that was begun before."""
+        if not any(attempt_id in known for known in (self._waiting, self._following, self._over)):
+            loop = asyncio.get_running_loop()
+            self._waiting[attempt_id] = loop.call_later(FOLLOW_AFTER_S, self._begin, attempt_id, name)
 
-    def is_over(self, attempt_id: str) -> None:
-        """Say that an attempt is over, so that a sandbox that is not there will not come."""
+    def is_over(self, result: TaskResult) -> None:
+        """Show what there is of an attempt that is over; a sandbox that is not there will not come any more."""
+        attempt_id, usage = result.task_id, result.usage
         self._over[attempt_id] = None
+        if (waiting := self._waiting.pop(attempt_id, None)) is not None:
+            waiting.cancel()
+        if attempt_id not in self._following and result.attempts:
+            paths = [path for path in PATHS if usage is None or usage.written_bytes(path) != 0]
+            if paths:
+                self._begin(attempt_id, result.task.name, paths)
+
+    def _begin(self, attempt_id: str, name: str, paths: Sequence[str] = PATHS) -> None:
+        self._waiting.pop(attempt_id, None)
+        task = asyncio.create_task(self._follow(attempt_id, name, paths))
+        task.add_done_callback(self._check)
+        self._following[attempt_id] = task
 
     async def show(self, text: str, *, is_final: bool = False) -> None:
         """Show a state, in order with the output."""
@@ -194,16 +213,16 @@ class OutputFollower:
 
     async def close(self) -> None:
         """Stop following."""
+        for waiting in self._waiting.values():
+            waiting.cancel()
         for task in self._following.values():
             task.cancel()
         await asyncio.gather(*self._following.values(), return_exceptions=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _follow(self, attempt_id: str, name: str) -> None:
+    async def _follow(self, attempt_id: str, name: str, paths: Sequence[str]) -> None:
         async with self._slots:
-            await asyncio.gather(
-                *(self._follow_file(attempt_id, name, path) for path in ("stdout", "stderr"))
-            )
+            await asyncio.gather(*(self._follow_file(attempt_id, name, path) for path in paths))
 
     async def _follow_file(self, attempt_id: str, name: str, path: str) -> None:
         output, offset = Output(self._framework_id, attempt_id, path), 0

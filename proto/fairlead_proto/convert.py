@@ -264,7 +264,7 @@ def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
         message.sandbox_bytes,
     )
     if min(figures) < 0 or max(figures) > QUANTITY_MAX:
-        figures = tuple([min(max(0, figure), QUANTITY_MAX) for figure in figures])  # type: ignore[assignment]  # still five
+        figures = tuple([_clamped(figure) for figure in figures])  # type: ignore[assignment]  # still five
     cpu_time_ms, mem_bytes, mem_peak_bytes, mem_limit_bytes, sandbox_bytes = figures
     return TaskUsage(
         cpu_time_ms=cpu_time_ms,
@@ -272,7 +272,13 @@ def read_usage(message: types_pb2.TaskUsage) -> TaskUsage:
         mem_peak_bytes=mem_peak_bytes,
         mem_limit_bytes=mem_limit_bytes,
         sandbox_bytes=sandbox_bytes,
+        stdout_bytes=_clamped(message.stdout_bytes) if message.HasField("stdout_bytes") else None,
+        stderr_bytes=_clamped(message.stderr_bytes) if message.HasField("stderr_bytes") else None,
     )
+
+
+def _clamped(figure: int) -> int:
+    return min(max(0, figure), QUANTITY_MAX)
 
 
 def fill_usage(message: types_pb2.TaskUsage, usage: TaskUsage) -> None:
@@ -283,6 +289,10 @@ def fill_usage(message: types_pb2.TaskUsage, usage: TaskUsage) -> None:
     message.mem_peak_bytes = usage.mem_peak_bytes
     message.mem_limit_bytes = usage.mem_limit_bytes
     message.sandbox_bytes = usage.sandbox_bytes
+    if usage.stdout_bytes is not None:
+        message.stdout_bytes = usage.stdout_bytes
+    if usage.stderr_bytes is not None:
+        message.stderr_bytes = usage.stderr_bytes
 
 
 def read_running_task(

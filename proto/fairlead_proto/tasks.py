@@ -107,6 +107,13 @@ class TaskUsage:
     mem_limit_bytes: int = 0
     """0 where no limit is enforced."""
     sandbox_bytes: int = 0
+    stdout_bytes: int | None = None
+    """Written to it, what was rotated away included; final once the task is over. None if unknown."""
+    stderr_bytes: int | None = None
+
+    def written_bytes(self, path: str) -> int | None:
+        """Give how much was written to ``stdout`` or ``stderr``; None if unknown, as of any other file."""
+        return {"stdout": self.stdout_bytes, "stderr": self.stderr_bytes}.get(path)
 
 
 @value

@@ -16,7 +16,9 @@ from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskUsage
 from tests.agent.builders import AGENT, KINDS, START_MS, a_key, a_spec, a_status
 
-USAGE = TaskUsage(cpu_time_ms=1, mem_bytes=2, mem_peak_bytes=3, mem_limit_bytes=4, sandbox_bytes=5)
+USAGE = TaskUsage(
+    cpu_time_ms=1, mem_bytes=2, mem_peak_bytes=3, mem_limit_bytes=4, sandbox_bytes=5, stdout_bytes=6
+)
 RECORDS: list[Record] = [
     IdentityTaken(agent_id=AGENT, boot_id="b", incarnation=3, epoch=7),
     TaskLaunched(

@@ -2,6 +2,7 @@
 
 import os
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_agent.checkpoint import Checkpoint, CheckpointCorrupt
-from fairlead_agent.core.records import (
-    TaskLaunched,
-)
+from fairlead_agent.core.records import StatusMade, TaskLaunched
 from fairlead_agent.record_codec import decode, encode
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.resources import ResourceKinds
@@ -30,6 +29,16 @@ def test_a_launch_written_without_its_start_is_read() -> None:
 
     assert launched.started_ms == 0
     assert decode(encode(launched, KINDS)[:-1], KINDS) == launched
+
+
+def test_output_is_unknown_in_what_was_written_before_it_was_counted() -> None:
+    record = next(record for record in RECORDS if isinstance(record, StatusMade) and record.status.usage)
+
+    *rest, usage = encode(record, KINDS)
+
+    before = replace(USAGE, stdout_bytes=None, stderr_bytes=None)
+    assert usage[5:] == [6, None]
+    assert decode([*rest, usage[:5]], KINDS) == StatusMade(status=replace(record.status, usage=before))
 
 
 def test_appending_goes_on_after_a_restart(tmp_path: Path) -> None:

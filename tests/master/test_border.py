@@ -25,7 +25,9 @@ from tests.builders.messages import any_message, spoiled
 
 AMOUNT = types_pb2.Resources(cpus_milli=100, mem_bytes=GIB)
 SPEC = types_pb2.TaskSpec(task_id="t9", command=["true"], resources=AMOUNT, environment={"A": "b"})
-USAGE = types_pb2.TaskUsage(cpu_time_ms=1, mem_bytes=2, mem_peak_bytes=3, mem_limit_bytes=4, sandbox_bytes=5)
+USAGE = types_pb2.TaskUsage(
+    cpu_time_ms=1, mem_bytes=2, mem_peak_bytes=3, mem_limit_bytes=4, sandbox_bytes=5, stdout_bytes=0
+)
 STATUS = types_pb2.TaskStatus(
     framework_id="f1-1", task_id="t1", agent_id="a1-1", sequence=2,
     state=types_pb2.TASK_STATE_FINISHED, reason=types_pb2.REASON_EXITED, exit_code=0, timestamp_ms=5, usage=USAGE,

@@ -45,7 +45,11 @@ SPECS = st.builds(
     max_runtime_ms=st.integers(0, limits.DURATION_MS_MAX),
     labels=st.dictionaries(st.sampled_from(["team", "x.y"]), st.text("abc", max_size=5)),
 )
-USAGES = st.builds(TaskUsage, **dict.fromkeys(TaskUsage.__dataclass_fields__, AMOUNTS))
+USAGES = st.builds(
+    TaskUsage,
+    **dict.fromkeys(TaskUsage.__dataclass_fields__, AMOUNTS)
+    | dict.fromkeys(["stdout_bytes", "stderr_bytes"], st.none() | AMOUNTS),
+)
 STATUSES = st.builds(
     TaskStatus,
     framework_id=IDS.map(FrameworkId),
@@ -390,6 +394,12 @@ def test_measurements_beyond_what_can_be_are_the_most_that_can() -> None:
 
     most = QUANTITY_MAX
     assert convert.read_usage(usage) == TaskUsage(cpu_time_ms=most, mem_bytes=most, sandbox_bytes=most)
+
+
+def test_output_of_a_peer_that_does_not_count_it_is_unknown_and_not_empty() -> None:
+    assert convert.read_usage(types_pb2.TaskUsage()).written_bytes("stdout") is None
+    assert convert.read_usage(types_pb2.TaskUsage(stdout_bytes=0)).written_bytes("stdout") == 0
+    assert convert.read_usage(types_pb2.TaskUsage(stderr_bytes=2**60)).written_bytes("stderr") == QUANTITY_MAX
 
 
 def test_measurements_below_zero_are_none() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fairlead_proto.codes import Rejection
+from fairlead_proto.tasks import TaskUsage
 from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, Reason, TaskResult, TaskState
 from fairlead_sim.testing import Outcome, VirtualMaster
 from tests.sdk.builders import a_master, a_task, begin
@@ -58,6 +59,20 @@ async def test_a_task_lost_again_and_again_is_given_up() -> None:
         [result] = await master.finish(framework.run([a_task("unlucky", retries=2)]))
 
     assert (result.state, result.attempts) == (TaskState.LOST, 3)
+
+
+async def test_output_that_is_known_to_be_empty_is_not_asked_for() -> None:
+    master = a_master()
+    # What nobody may see: that it was asked for.
+    master.script(
+        "x", Outcome(stdout="asked", stderr="asked", usage=TaskUsage(stdout_bytes=0, stderr_bytes=5))
+    )
+
+    async with Framework("f", master=master) as framework:
+        [result] = await master.finish(framework.run([a_task("x")]))
+
+        assert await framework.stdout(result) == ""
+        assert await framework.stderr(result) == "asked"
 
 
 async def test_a_task_that_fails_is_not_tried_again_unless_asked() -> None:

@@ -98,6 +98,11 @@ class CappedLog:
         """What it takes on disk, the rotated part included."""
         return self._size + self._rotated_bytes
 
+    @property
+    def written_bytes(self) -> int:
+        """All that was ever written, what was rotated away included, and what was dropped not."""
+        return self._offset + self._size
+
     def close(self) -> None:
         """Close the file, if there ever was one."""
         if self._descriptor >= 0:

@@ -48,6 +48,10 @@ class Measurement(NamedTuple):
     """0 where no limit is enforced."""
     sandbox_bytes: int = 0
     """``stdout`` and ``stderr`` on disk, rotated parts included."""
+    stdout_bytes: int | None = None
+    """Ever written to ``stdout``, what was rotated away included; None if unknown: nobody saw the end, or an executor that
+    does not count reports it."""
+    stderr_bytes: int | None = None
 
 
 # Commands: from the agent to the executor.

@@ -76,10 +76,15 @@ class RunningTask:
 
     def measure(self) -> Measurement:
         """Give what it uses now."""
-        return self.group.measure()._replace(sandbox_bytes=self._log_bytes())
+        return self._with_output(self.group.measure())
 
-    def _log_bytes(self) -> int:
-        return sum(stream.log.disk_bytes for stream in self.streams)
+    def _with_output(self, measured: Measurement) -> Measurement:
+        stdout, stderr = (stream.log for stream in self.streams)
+        return measured._replace(
+            sandbox_bytes=stdout.disk_bytes + stderr.disk_bytes,
+            stdout_bytes=stdout.written_bytes,
+            stderr_bytes=stderr.written_bytes,
+        )
 
     def end(self, ending: Ending) -> None:
         """Learn how the main process ended."""
@@ -127,11 +132,10 @@ class RunningTask:
         # program; only what is above that is the task's.
         executor_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         known_peak = rusage.ru_maxrss * 1024 if rusage.ru_maxrss > executor_kib else 0
-        return counted._replace(
+        return self._with_output(counted)._replace(
             cpu_time_ms=max(counted.cpu_time_ms, int((rusage.ru_utime + rusage.ru_stime) * 1000)),
             mem_bytes=0,
             mem_peak_bytes=counted.mem_peak_bytes or known_peak,
-            sandbox_bytes=self._log_bytes(),
         )
 
     def _remarks(self, usage: Measurement, *, is_out_of_memory: bool) -> Iterator[str]:

@@ -140,18 +140,22 @@ class TaskSpec(_message.Message):
     def __init__(self, task_id: _Optional[str] = ..., name: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., command: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., working_directory: _Optional[str] = ..., kill_grace_period_ms: _Optional[int] = ..., max_runtime_ms: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class TaskUsage(_message.Message):
-    __slots__ = ("cpu_time_ms", "mem_bytes", "mem_peak_bytes", "mem_limit_bytes", "sandbox_bytes")
+    __slots__ = ("cpu_time_ms", "mem_bytes", "mem_peak_bytes", "mem_limit_bytes", "sandbox_bytes", "stdout_bytes", "stderr_bytes")
     CPU_TIME_MS_FIELD_NUMBER: _ClassVar[int]
     MEM_BYTES_FIELD_NUMBER: _ClassVar[int]
     MEM_PEAK_BYTES_FIELD_NUMBER: _ClassVar[int]
     MEM_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
     SANDBOX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STDOUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STDERR_BYTES_FIELD_NUMBER: _ClassVar[int]
     cpu_time_ms: int
     mem_bytes: int
     mem_peak_bytes: int
     mem_limit_bytes: int
     sandbox_bytes: int
-    def __init__(self, cpu_time_ms: _Optional[int] = ..., mem_bytes: _Optional[int] = ..., mem_peak_bytes: _Optional[int] = ..., mem_limit_bytes: _Optional[int] = ..., sandbox_bytes: _Optional[int] = ...) -> None: ...
+    stdout_bytes: int
+    stderr_bytes: int
+    def __init__(self, cpu_time_ms: _Optional[int] = ..., mem_bytes: _Optional[int] = ..., mem_peak_bytes: _Optional[int] = ..., mem_limit_bytes: _Optional[int] = ..., sandbox_bytes: _Optional[int] = ..., stdout_bytes: _Optional[int] = ..., stderr_bytes: _Optional[int] = ...) -> None: ...
 
 class TaskStatus(_message.Message):
     __slots__ = ("framework_id", "task_id", "agent_id", "sequence", "state", "reason", "message", "timestamp_ms", "exit_code", "signal", "usage")

@@ -13,6 +13,7 @@ from fairlead_agent.executor.cgroup_tree import CgroupPlaces, read_places
 from fairlead_agent.executor.cgroup_v1 import CgroupV1
 from fairlead_agent.executor.cgroup_v2 import CgroupV2
 from fairlead_agent.executor.isolation import PIDS_MAX, IsolationError, Limits
+from fairlead_agent.executor.protocol import Measurement
 
 GIB = 1 << 30
 FILES = {
@@ -126,8 +127,8 @@ def test_version_2_reads_usage_and_memory_kills(tmp_path: Path) -> None:
 
     usage = group.measure()
 
-    assert usage == (2500, 3500, 7000, GIB, 0)
-    assert group.measure_ended() == (2500, 0, 7000, GIB, 0)
+    assert usage == Measurement(2500, 3500, 7000, GIB)
+    assert group.measure_ended() == Measurement(2500, 0, 7000, GIB)
     assert group.memory_kills() == 2
 
 

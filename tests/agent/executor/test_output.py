@@ -26,6 +26,7 @@ async def test_gigabyte_of_output_is_capped_and_the_newest_is_kept(connect: Conn
     on_disk = sum(path.stat().st_size for path in agent.sandbox("a").glob("stdout*"))
     assert 10 * MIB <= on_disk <= 20 * MIB
     assert ended.usage.sandbox_bytes == on_disk + len("done\n")
+    assert (ended.usage.stdout_bytes, ended.usage.stderr_bytes) == (size, len("done\n"))
     reader = SandboxReader(agent.sandbox("a"))
     assert reader.read("stdout", -8, 100) == (size - 8, b"the end\n", size)
     first_left = reader.read("stdout", 0, 4)
@@ -79,6 +80,7 @@ def test_rotated_output_reads_like_one_file_whose_beginning_is_lost(
 
     part = SandboxReader(directory).read("stdout", offset, length)
 
+    assert log.written_bytes == len(whole)
     assert log.disk_bytes <= 2 * cap
     assert log.disk_bytes >= min(len(whole), cap)
     begin = len(whole) + offset if offset < 0 else offset
@@ -114,6 +116,7 @@ def test_what_a_full_device_does_not_take_is_dropped_and_counted() -> None:
     log.write(b"y" * 5)
 
     assert (log.dropped_bytes, log.error) == (15, "No space left on device")
+    assert log.written_bytes == 0
     log.close()
 
 
@@ -140,4 +143,5 @@ def test_rotation_goes_on_where_a_full_disk_interrupted_it(tmp_path: Path) -> No
 
     assert log.dropped_bytes == 4
     assert SandboxReader(tmp_path).read("stdout", 0, 100) == (0, b"01234567", 8)
+    assert log.written_bytes == 8
     log.close()

@@ -30,7 +30,7 @@ from fairlead_proto.task_state import Reason
 from tests.agent.executor.conftest import key_of
 
 KEY = key_of("täsk\n☃")
-EXITED = Exited(KEY, None, 9, True, "out of memory", Measurement(1, 2, 3, 4, 5), 6)
+EXITED = Exited(KEY, None, 9, True, "out of memory", Measurement(1, 2, 3, 4, 5, 0, 7), 6)
 FAILED = StartFailed(KEY, Reason.COMMAND_NOT_FOUND, "command: 'x' not found")
 
 

@@ -134,7 +134,17 @@ async def test_task_without_output_makes_no_files(connect: Connect) -> None:
     ended = await agent.exited(agent.start("a", "true"))
 
     assert list(agent.sandbox("a").iterdir()) == []
-    assert ended.usage.sandbox_bytes == 0
+    assert (ended.usage.sandbox_bytes, ended.usage.stdout_bytes, ended.usage.stderr_bytes) == (0, 0, 0)
+
+
+async def test_what_children_write_until_they_are_killed_is_counted(connect: Connect) -> None:
+    agent = await connect()
+
+    ended = await agent.exited(agent.shell("a", "while :; do echo late; done & sleep 0.1"))
+
+    size = (agent.sandbox("a") / "stdout").stat().st_size
+    assert size > 0
+    assert (ended.usage.stdout_bytes, ended.usage.stderr_bytes) == (size, 0)
 
 
 async def test_daemon_in_the_tasks_session_does_not_outlive_it(connect: Connect, isolation: str) -> None:

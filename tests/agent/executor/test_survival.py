@@ -101,6 +101,9 @@ async def test_executor_that_is_killed_is_reported_lost_and_its_tasks_end_with_i
     lost = ended[key]
     assert isinstance(lost, Exited)
     assert (lost.exit_code, lost.signal) == (None, None)
+    assert (lost.usage.stdout_bytes, lost.usage.stderr_bytes) == (None, None), (
+        "nobody knows, and it wrote a line"
+    )
     assert lost.message == "the executor that ran it died, and what was left of it was killed"
     groups = [
         path
@@ -376,7 +379,7 @@ async def test_executor_alone_without_tasks_ends_by_itself(connect: Connect, tmp
 
 async def test_executor_alone_stays_for_its_tasks(connect: Connect, tmp_path: Path) -> None:
     agent = await connect(alone_timeout_ms=1)
-    key = agent.shell("a", "while [ ! -e go ]; do sleep 0.01; done; exit 5")
+    key = agent.shell("a", "echo x; while [ ! -e go ]; do sleep 0.01; done; exit 5")
     await agent.started(key)
 
     await agent.client.close()
@@ -387,6 +390,7 @@ async def test_executor_alone_stays_for_its_tasks(connect: Connect, tmp_path: Pa
     (end,) = (await connect()).client.hello.ended
     assert isinstance(end, Exited)
     assert (end.key, end.exit_code) == (key, 5)
+    assert (end.usage.stdout_bytes, end.usage.stderr_bytes) == (2, 0), "the count is in the journal"
 
 
 async def test_shutdown_without_killing_waits_for_the_tasks(connect: Connect) -> None:

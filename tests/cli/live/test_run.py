@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from fairlead_cli import display, sandbox
 from fairlead_local.cluster import LocalCluster
+from fairlead_proto.v1.files_pb2_grpc import FilesServiceStub
 from tests.cli.conftest import Invoke
 from tests.cli.live.conftest import Start, ended, eventually, listing
 
@@ -87,6 +90,35 @@ def test_run_of_many_names_each_line_and_adds_the_exit_codes_up(invoke: Invoke) 
     wanted = [f"w-{number}| {word}" for number in (1, 2, 3) for word in ("one", "two", "rest")]
     assert sorted(outcome.out.splitlines()) == sorted(wanted)
     assert "2 of 3 tasks finished; first: w-2 failed" in outcome.err
+
+
+def test_run_of_tasks_that_write_nothing_reads_no_file(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Files(FilesServiceStub):
+        def __init__(self, channel: Any) -> None:
+            super().__init__(channel)  # type: ignore[no-untyped-call]  # generated
+            read: Any = self.Read
+
+            def counted(request: Any, **options: Any) -> Any:
+                asked.append(f"{request.task_id} {request.path}")
+                return read(request, **options)
+
+            self.Read = counted
+
+    monkeypatch.setattr(sandbox, "FilesServiceStub", Files)
+    # As for a task that is over sooner than its output would be followed, on however busy a machine.
+    monkeypatch.setattr(display, "FOLLOW_AFTER_S", 60.0)
+    command = 'test "${FAIRLEAD_TASK_ID##*-}" != 2 || echo words >&2'
+
+    assert invoke("run", "-q", "-n", "4", "--mem", "64MiB", "--", "true").code == 0
+    assert asked == []
+    outcome = invoke("run", "-q", "-n", "3", "--name", "w", "--mem", "64MiB", "--", "sh", "-c", command)
+
+    assert (outcome.code, outcome.err) == (0, "w-2| words\n")
+    assert [name.partition(" ")[2] for name in asked] == ["stderr"]
 
 
 def test_run_waits_its_turn_when_there_is_more_than_fits(invoke: Invoke) -> None:
