@@ -212,7 +212,10 @@ def test_an_agent_is_not_forgotten_before_its_last_offer_has_ended(monkeypatch: 
     assert isinstance(actions[-1], ForgetAgent)
 
 
-def test_offers_that_another_policy_has_no_room_for_are_over_at_once_and_end_so_many_a_step() -> None:
+def test_offers_that_another_policy_has_no_room_for_are_over_at_once_and_end_so_many_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings, "TASKS_PER_STEP_MAX", 2 * MOST + 1)
     cluster = Cluster(policy=f"slots:{MANY}")
     cluster.new_agent(cpus=1)
     session, _ = cluster.new_framework()
