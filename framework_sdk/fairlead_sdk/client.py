@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from fairlead_proto.backoff import Backoff
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_events import AnswerCall
 from fairlead_proto.peers import Unknowns
 from fairlead_sdk.calls import Hello
 from fairlead_sdk.clock import Timer, sleep, wait_until
 from fairlead_sdk.errors import FairleadError, LinkBroken, MasterUnreachable, Refused
-from fairlead_sdk.events import CallResult, Connected, Event, SessionOver, Welcome
+from fairlead_sdk.events import Connected, Event, SessionOver, Welcome
 from fairlead_sdk.session_state import Phase, SessionState
 from fairlead_sdk.transport import Link, Transport
 from fairlead_sdk.wire import read_events, write_batches
@@ -78,7 +79,7 @@ class MasterClient:
         self._over: FairleadError | None = None
         self._closing = False
         self._drained: asyncio.Future[None] | None = None
-        self._answers: dict[int, asyncio.Future[CallResult]] = {}
+        self._answers: dict[int, asyncio.Future[AnswerCall]] = {}
         self._welcomed: asyncio.Future[Welcome] | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -116,7 +117,7 @@ class MasterClient:
         self._acknowledging = None
         self._wake.set()
 
-    async def answer(self, request_id: int) -> CallResult:
+    async def answer(self, request_id: int) -> AnswerCall:
         """The answer to a call.
 
         Raises:
@@ -280,7 +281,7 @@ class MasterClient:
                     _log.info("session.connected", extra=ids)
                     if self._welcomed is not None and not self._welcomed.done():
                         self._welcomed.set_result(event.welcome)
-                case CallResult():
+                case AnswerCall():
                     future = self._answers.pop(event.request_id, None)
                     if future is not None and not future.done():
                         future.set_result(event)

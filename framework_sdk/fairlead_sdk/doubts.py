@@ -1,8 +1,10 @@
 """Launches whose fate a broken stream left open, until somebody says what became of them."""
 
 from fairlead_proto.codes import Rejection
+from fairlead_proto.framework_events import AnswerAccept
+from fairlead_proto.ids import OfferId
 from fairlead_sdk.calls import Accept
-from fairlead_sdk.events import AcceptItem, AcceptResult
+from fairlead_sdk.events import AcceptItem
 
 
 class Doubts:
@@ -19,7 +21,7 @@ class Doubts:
             self.agent_by_task[launch.task_id] = accept.agent_id
             self._accept_by_task[launch.task_id] = (request_id, accept.offer_id)
 
-    def settle(self, task_id: str, *, launched: bool) -> AcceptResult:
+    def settle(self, task_id: str, *, launched: bool) -> AnswerAccept:
         """End the doubt about one task, and return the answer its accept would have had."""
         del self.agent_by_task[task_id]
         request_id, offer_id = self._accept_by_task.pop(task_id)
@@ -30,4 +32,4 @@ class Doubts:
                 task_id=task_id, rejection=Rejection.EXPIRED, detail="the stream broke and it never arrived"
             )
         )
-        return AcceptResult(request_id=request_id, offer_id=offer_id, items=(item,))
+        return AnswerAccept(request_id=request_id, offer_id=OfferId(offer_id), answers=(item,))

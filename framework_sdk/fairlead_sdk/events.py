@@ -1,16 +1,30 @@
 """What a session tells the application, as plain values: what came from the master, checked, and what it means.
 
-``Connected``, ``Disconnected`` and ``SessionOver`` are the session's own; the others name what the master said.
+``Connected``, ``Disconnected``, ``SessionOver`` and ``DemandAnswered`` are the session's own; the others are what the master
+said, most of them by the master's own values. An ``Offer`` names its resources, which a vector of the master's only numbers,
+and a ``Welcome`` has what the master's shell adds to its core's.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fairlead_proto.codes import CallCode, ErrorCode, Rejection
+from fairlead_proto.framework_events import (
+    AnnounceAgentGone,
+    AnswerAccept,
+    AnswerCall,
+    EndFrameworkSession,
+    FinishReconciliation,
+    Heartbeat,
+    LaunchAnswer,
+    RescindOffers,
+)
 from fairlead_proto.tasks import Constraint, TaskStatus
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.constraints import parse_constraints
 from fairlead_sdk.errors import FairleadError
+
+AcceptItem = LaunchAnswer
+"""The name that programs know it by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,57 +64,10 @@ class SessionOver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfeasibleClass:
-    """A demand class no registered agent can ever hold."""
-
-    class_id: str
-    best_agent_id: str
-    missing: Mapping[str, int]
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallResult:
-    """The answer to a call."""
-
-    request_id: int
-    code: CallCode
-    detail: str = ""
-    demand_version: int = 0
-    infeasible: tuple[InfeasibleClass, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DemandAnswered:
     """The latest demand sent so far was answered."""
 
-    result: CallResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptItem:
-    """What became of one task of an accept; ``rejection`` is None if it was launched."""
-
-    task_id: str
-    rejection: Rejection | None = None
-    detail: str = ""
-
-    @property
-    def launched(self) -> bool:
-        """Whether the task exists."""
-        return self.rejection is None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptResult:
-    """The answer to an accept: one item a task, in the order of the call.
-
-    After a broken stream an accept is answered by reconciliation, in as many parts as that takes.
-    """
-
-    request_id: int
-    offer_id: str
-    items: tuple[AcceptItem, ...]
+    result: AnswerCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,61 +98,22 @@ class OffersReceived:
 
 
 @dataclass(frozen=True, slots=True)
-class OffersRescinded:
-    """Offers that are gone."""
-
-    offer_ids: tuple[str, ...]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class StatusReceived:
     """A report about a task that was not seen before."""
 
     status: TaskStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileDone:
-    """Everything asked by this request has been told."""
-
-    request_id: int
-    recovering_agent_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AgentGone:
-    """An agent will not return."""
-
-    agent_id: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SessionError:
-    """The master's last word in a session."""
-
-    code: ErrorCode
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The master is there."""
-
-    master_time_ms: int
-
-
 Received = (
     Welcome
-    | CallResult
-    | AcceptResult
+    | AnswerCall
+    | AnswerAccept
     | OffersReceived
-    | OffersRescinded
+    | RescindOffers
     | StatusReceived
-    | ReconcileDone
-    | AgentGone
-    | SessionError
+    | FinishReconciliation
+    | AnnounceAgentGone
+    | EndFrameworkSession
     | Heartbeat
 )
 """What may come from the master."""
@@ -194,14 +122,14 @@ Event = (
     Connected
     | Disconnected
     | SessionOver
-    | CallResult
+    | AnswerCall
     | DemandAnswered
-    | AcceptResult
+    | AnswerAccept
     | OffersReceived
-    | OffersRescinded
+    | RescindOffers
     | StatusReceived
-    | ReconcileDone
-    | AgentGone
+    | FinishReconciliation
+    | AnnounceAgentGone
     | Heartbeat
 )
 """What the application is told."""

@@ -3,14 +3,14 @@
 from typing import Final
 
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, InfeasibleClass
 from fairlead_sdk.errors import FairleadError, FrameworkExpired, Infeasible, Refused, Superseded
-from fairlead_sdk.events import CallResult, InfeasibleClass, SessionError
 
 _AGAIN: Final = frozenset({ErrorCode.TOO_SLOW, ErrorCode.OLD_EPOCH, ErrorCode.SHUTTING_DOWN})
 """A new stream mends these: we read faster now, the newer master takes the address, the next one starts."""
 
 
-def session_failure(error: SessionError) -> FairleadError | None:
+def session_failure(error: EndFrameworkSession) -> FairleadError | None:
     """The error that ends the session for good; None if another stream may mend it."""
     if error.code in _AGAIN:
         return None
@@ -21,7 +21,7 @@ def session_failure(error: SessionError) -> FairleadError | None:
     return Refused(error.code.value, error.detail)
 
 
-def call_failure(result: CallResult) -> Refused | None:
+def call_failure(result: AnswerCall) -> Refused | None:
     """The error of an answer that says no; None if it says yes."""
     if result.code is CallCode.OK:
         return None
@@ -37,4 +37,4 @@ def infeasible_error(item: InfeasibleClass) -> Infeasible:
         item.detail
         or f"no agent is large enough; nearest is {item.best_agent_id or 'none'}, missing {missing}"
     )
-    return Infeasible(detail, class_id=item.class_id, best_agent=item.best_agent_id, missing=missing)
+    return Infeasible(detail, class_id=item.class_id, best_agent=item.best_agent_id or "", missing=missing)

@@ -12,6 +12,13 @@ from collections.abc import Awaitable, Generator, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from fairlead_proto.codes import Rejection
+from fairlead_proto.framework_events import (
+    AnnounceAgentGone,
+    AnswerAccept,
+    AnswerCall,
+    FinishReconciliation,
+    RescindOffers,
+)
 from fairlead_proto.limits import TASKS_PER_ACCEPT_MAX
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.amounts import parse_duration
@@ -20,16 +27,11 @@ from fairlead_sdk.client import MasterClient
 from fairlead_sdk.errors import FairleadError
 from fairlead_sdk.events import (
     AcceptItem,
-    AcceptResult,
-    AgentGone,
-    CallResult,
     Connected,
     Disconnected,
     Event,
     Offer,
     OffersReceived,
-    OffersRescinded,
-    ReconcileDone,
     SessionOver,
     StatusReceived,
 )
@@ -225,15 +227,15 @@ class Driver:
     def take_answer(self, event: Event) -> FairleadError | None:
         """Hand an answer to whoever awaits it; returns a refusal nobody did. For the shell, not for schedulers."""
         match event:
-            case AcceptResult():
+            case AnswerAccept():
                 answers = self._accepts.get(event.request_id)
-                if answers is not None and answers.take(event.items):
+                if answers is not None and answers.take(event.answers):
                     del self._accepts[event.request_id]
-            case ReconcileDone():
+            case FinishReconciliation():
                 reconcile = self._reconciles.pop(event.request_id, None)
                 if reconcile is not None:
                     reconcile.resolve(event.recovering_agent_ids)
-            case CallResult():
+            case AnswerCall():
                 return self._take_result(event)
             case SessionOver():
                 self._end(event.error)
@@ -241,7 +243,7 @@ class Driver:
                 pass
         return None
 
-    def _take_result(self, result: CallResult) -> FairleadError | None:
+    def _take_result(self, result: AnswerCall) -> FairleadError | None:
         failure = call_failure(result)
         demand = self._demands.pop(result.request_id, None)
         if failure is None:
@@ -410,12 +412,12 @@ class _Runner:
                 offers = [offer for offer in event.offers if driver.is_outstanding(offer)]
                 if offers:
                     yield scheduler.resource_offers(driver, offers)
-            case OffersRescinded():
+            case RescindOffers():
                 for offer_id in event.offer_ids:
                     yield scheduler.offer_rescinded(driver, offer_id)
             case StatusReceived():
                 yield scheduler.status_update(driver, event.status)
-            case AgentGone():
+            case AnnounceAgentGone():
                 yield scheduler.agent_gone(driver, event.agent_id)
             case Disconnected():
                 yield scheduler.disconnected(driver)

@@ -6,9 +6,9 @@ Attempts are known by their ids alone, which follow from the task's: the first h
 from collections.abc import Sequence
 from typing import Final
 
+from fairlead_proto.framework_events import AnswerCall, FinishReconciliation
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus
-from fairlead_sdk.events import CallResult, ReconcileDone
 
 UNCLAIMED_MAX: Final = 10_000
 """Reports kept until their tasks are submitted: as many as a master remembers of tasks that ended, and can repeat."""
@@ -130,13 +130,13 @@ class Finder:
         self._questions.update(self._again)
         self._again = {}
 
-    def answered(self, answer: ReconcileDone | CallResult) -> dict[str, Search]:
+    def answered(self, answer: FinishReconciliation | AnswerCall) -> dict[str, Search]:
         """The searches a request of ours was about, by job, of which no other request is under way.
 
         The attempts of one job may be asked about by two requests: the first one's answer says nothing about the last attempt.
         """
         found: dict[str, Search] = {}
-        is_whole = isinstance(answer, ReconcileDone) and not answer.recovering_agent_ids
+        is_whole = isinstance(answer, FinishReconciliation) and not answer.recovering_agent_ids
         for attempt_id in self._asked.pop(answer.request_id, ()):
             job_id = self._job_of.get(attempt_id)
             if job_id is None:

@@ -16,6 +16,16 @@ from enum import Enum, unique
 from typing import Final
 
 from fairlead_proto.codes import Rejection
+from fairlead_proto.framework_events import (
+    AnnounceAgentGone,
+    AnswerAccept,
+    AnswerCall,
+    EndFrameworkSession,
+    FinishReconciliation,
+    Heartbeat,
+    RescindOffers,
+)
+from fairlead_proto.ids import OfferId
 from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.calls import (
@@ -38,20 +48,13 @@ from fairlead_sdk.doubts import Doubts
 from fairlead_sdk.errors import LinkBroken
 from fairlead_sdk.events import (
     AcceptItem,
-    AcceptResult,
-    AgentGone,
-    CallResult,
     Connected,
     DemandAnswered,
     Disconnected,
     Event,
-    Heartbeat,
     Offer,
     OffersReceived,
-    OffersRescinded,
     Received,
-    ReconcileDone,
-    SessionError,
     SessionOver,
     StatusReceived,
     Welcome,
@@ -120,7 +123,7 @@ class SessionState:
 
         It lifts declines if any of them does.
 
-        Each is answered by a ``CallResult``, over the next stream if need be; one that was replaced before it was sent
+        Each is answered by a ``AnswerCall``, over the next stream if need be; one that was replaced before it was sent
         gets the answer of its successor.
         """
         self._demand = classes
@@ -130,7 +133,7 @@ class SessionState:
         return request_id
 
     def accept(self, offer: Offer, launches: Sequence[Launch]) -> int:
-        """Take an offer of this stream for these tasks, and return the request id its ``AcceptResult`` will carry.
+        """Take an offer of this stream for these tasks, and return the request id its ``AnswerAccept`` will carry.
 
         One that was rescinded meanwhile is answered so by the master.
         """
@@ -246,7 +249,7 @@ class SessionState:
             raise LinkBroken(f"the master's epoch is {epoch}, older than {self._epoch} seen before")
         events: list[Event] = []
         for item in received:
-            if self.phase is not Phase.OPEN and not isinstance(item, Welcome | SessionError):
+            if self.phase is not Phase.OPEN and not isinstance(item, Welcome | EndFrameworkSession):
                 raise LinkBroken(f"expected Welcome first, got {type(item).__name__}")
             events.extend(self._receive(item))
         return events
@@ -255,20 +258,20 @@ class SessionState:
         match item:
             case StatusReceived():
                 return self._on_status(item)
-            case AcceptResult():
+            case AnswerAccept():
                 return self._on_accept_result(item)
             case OffersReceived():
                 self._offers.update((offer.offer_id, offer) for offer in item.offers)
                 return (item,)
-            case OffersRescinded():
+            case RescindOffers():
                 for offer_id in item.offer_ids:
                     self._offers.pop(offer_id, None)
                 return (item,)
-            case CallResult():
+            case AnswerCall():
                 return self._on_result(item)
             case Welcome():
                 return (self._on_welcome(item),)
-            case ReconcileDone():
+            case FinishReconciliation():
                 return self._on_reconcile_done(item)
             case Heartbeat():
                 # While a restarted master waits for agents it says nothing of the tasks it does not know. Asking
@@ -276,9 +279,9 @@ class SessionState:
                 if self._unheard and not self._own_reconciles:
                     self._reconcile_own(tuple(self._unheard))
                 return (item,)
-            case AgentGone():
+            case AnnounceAgentGone():
                 return (item,)
-            case SessionError():
+            case EndFrameworkSession():
                 failure = session_failure(item)
                 if failure is None:
                     raise LinkBroken(f"{item.code.value.lower()}: {item.detail}")
@@ -298,7 +301,7 @@ class SessionState:
         self._hello = replace(self._hello, framework_id=welcome.framework_id)
         return Connected(welcome=welcome, resumed=resumed)
 
-    def _on_result(self, result: CallResult) -> Sequence[Event]:
+    def _on_result(self, result: AnswerCall) -> Sequence[Event]:
         if result.request_id in self._demand_ids:
             answered = [number for number in self._demand_ids if number <= result.request_id]
             for number in answered:
@@ -309,23 +312,23 @@ class SessionState:
             ]
         self._kills.pop(result.request_id, None)
         if result.request_id in self._reconciles:
-            # Only a refused Reconcile is answered so; one that is taken ends with ReconcileDone.
+            # Only a refused Reconcile is answered so; one that is taken ends with FinishReconciliation.
             del self._reconciles[result.request_id]
         self._own_reconciles.pop(result.request_id, None)
         if result.request_id == self._teardown_id:
             self._teardown_id = 0
         return (result,)
 
-    def _on_accept_result(self, result: AcceptResult) -> Sequence[Event]:
+    def _on_accept_result(self, result: AnswerAccept) -> Sequence[Event]:
         accept = self._accepts.pop(result.request_id, None)
         if accept is None:
             return ()
         expected = [launch.task_id for launch in accept.launches]
-        if [item.task_id for item in result.items] != expected:
+        if [item.task_id for item in result.answers] != expected:
             raise LinkBroken(
                 f"the answer to the accept of {accept.offer_id} does not name its tasks in order"
             )
-        for item in result.items:
+        for item in result.answers:
             if item.launched and not self._sequences.is_over(item.task_id):
                 self._live[item.task_id] = accept.agent_id
         return (result,)
@@ -352,7 +355,7 @@ class SessionState:
             self._live[status.task_id] = status.agent_id
         return [*settled, received]
 
-    def _on_reconcile_done(self, done: ReconcileDone) -> Sequence[Event]:
+    def _on_reconcile_done(self, done: FinishReconciliation) -> Sequence[Event]:
         asked = self._own_reconciles.pop(done.request_id, None)
         if asked is None:
             self._reconciles.pop(done.request_id, None)
@@ -408,11 +411,11 @@ class SessionState:
             self._own_reconciles[request_id] = chunk
 
 
-def _all_rejected(request_id: int, accept: Accept) -> AcceptResult:
+def _all_rejected(request_id: int, accept: Accept) -> AnswerAccept:
     items = tuple(
         AcceptItem(
             task_id=launch.task_id, rejection=Rejection.EXPIRED, detail="the stream broke before it was sent"
         )
         for launch in accept.launches
     )
-    return AcceptResult(request_id=request_id, offer_id=accept.offer_id, items=items)
+    return AnswerAccept(request_id=request_id, offer_id=OfferId(accept.offer_id), answers=items)

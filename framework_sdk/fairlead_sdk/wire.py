@@ -1,14 +1,14 @@
 """The SDK's border: session values to messages, messages to session values, and nothing else.
 
 What is read is checked, since a master may be newer, broken or not a master at all; ``InvalidFieldError`` names the field.
-The vocabulary shared with the other roles is read by ``fairlead_proto.convert``.
+The vocabulary shared with the other roles is read by ``fairlead_proto.convert``, and what the master says in values that are
+its own too by ``framework_messages``. Here are those with named amounts, which a vector of the master's only numbers.
 """
 
 from collections.abc import Sequence
 from functools import partial
 
 from fairlead_proto import convert, enum_numbers
-from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.convert import read_status, write_constraint
 from fairlead_proto.fields import (
     InvalidFieldError,
@@ -18,9 +18,8 @@ from fairlead_proto.fields import (
     read_id,
     read_name,
     read_role,
-    read_time,
-    refusal,
 )
+from fairlead_proto.framework_messages import read_event
 from fairlead_proto.limits import BATCH_BYTES_MAX, DURATION_MS_MAX, UNITS_MAX
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import QUANTITY_MAX
@@ -41,22 +40,7 @@ from fairlead_sdk.calls import (
     Teardown,
     call_size,
 )
-from fairlead_sdk.events import (
-    AcceptItem,
-    AcceptResult,
-    AgentGone,
-    CallResult,
-    Heartbeat,
-    InfeasibleClass,
-    Offer,
-    OffersReceived,
-    OffersRescinded,
-    Received,
-    ReconcileDone,
-    SessionError,
-    StatusReceived,
-    Welcome,
-)
+from fairlead_sdk.events import Offer, OffersReceived, Received, StatusReceived, Welcome
 
 # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -177,56 +161,21 @@ def read_events(message: framework_pb2.FrameworkEvents, unknowns: Unknowns) -> l
     events: list[Received] = []
     for index, event in enumerate(message.events):
         field = f"events[{index}]"
-        which = event.WhichOneof("event")
-        if which == "statuses":
-            read = partial(read_status, unknowns=unknowns)
-            events += map(StatusReceived, unknowns.known(f"{field}.statuses", event.statuses.statuses, read))
-        elif which is None:
-            unknowns.note("event", f"{field}: an event of a kind that this version does not know")
-        else:
-            events.append(_read_event(field, which, event, unknowns))
+        match event.WhichOneof("event"):
+            case "statuses":
+                read = partial(read_status, unknowns=unknowns)
+                reports = unknowns.known(f"{field}.statuses", event.statuses.statuses, read)
+                events += map(StatusReceived, reports)
+            case "offers":
+                offers = tuple([_read_offer(f"{field}.offers", offer) for offer in event.offers.offers])
+                events.append(OffersReceived(offers))
+            case "welcome":
+                events.append(_read_welcome(f"{field}.welcome", event.welcome))
+            case None:
+                unknowns.note("event", f"{field}: an event of a kind that this version does not know")
+            case which:
+                events.append(read_event(field, which, event, unknowns))
     return events
-
-
-def _read_event(field: str, which: str, event: framework_pb2.FrameworkEvent, unknowns: Unknowns) -> Received:
-    match which:
-        case "welcome":
-            return _read_welcome(f"{field}.welcome", event.welcome)
-        case "result":
-            return _read_result(f"{field}.result", event.result, unknowns)
-        case "accept_result":
-            return _read_accept_result(f"{field}.accept_result", event.accept_result, unknowns)
-        case "offers":
-            return OffersReceived(
-                tuple(_read_offer(f"{field}.offers", offer) for offer in event.offers.offers)
-            )
-        case "rescind":
-            offer_ids = tuple(
-                [read_id(f"{field}.rescind.offer_ids", text) for text in event.rescind.offer_ids]
-            )
-            return OffersRescinded(offer_ids, event.rescind.reason)
-        case "reconcile_done":
-            done = event.reconcile_done
-            agent_ids = [read_id(f"{field}.recovering_agent_ids", text) for text in done.recovering_agent_ids]
-            return ReconcileDone(request_id=done.request_id, recovering_agent_ids=tuple(agent_ids))
-        case "agent_gone":
-            agent_id = read_id(f"{field}.agent_gone.agent_id", event.agent_gone.agent_id)
-            return AgentGone(agent_id, event.agent_gone.reason)
-        case "error":
-            return _read_error(f"{field}.error", event.error, unknowns)
-        case "heartbeat":
-            return Heartbeat(read_time(f"{field}.heartbeat.master_time_ms", event.heartbeat.master_time_ms))
-        case _:
-            raise AssertionError(f"{field}: expected an event of the schema, got {which}")
-
-
-def _read_error(field: str, message: framework_pb2.Error, unknowns: Unknowns) -> SessionError:
-    # Whatever it is, another stream may mend it; a session that is over for good is refused by the next one too.
-    again = ErrorCode.SHUTTING_DOWN
-    code = enum_numbers.read_code(
-        f"{field}.code", enum_numbers.ERROR_CODES, message.code, unknowns, otherwise=again
-    )
-    return SessionError(code, message.detail)
 
 
 def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
@@ -242,52 +191,6 @@ def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
         custom_resources=tuple(message.custom_resources),
         master_version=read_name(f"{field}.version", message.version),
     )
-
-
-def _read_result(field: str, message: framework_pb2.CallResult, unknowns: Unknowns) -> CallResult:
-    # Only OK is a yes.
-    no = CallCode.INVALID
-    return CallResult(
-        request_id=message.request_id,
-        code=enum_numbers.read_code(
-            f"{field}.code", enum_numbers.CALL_CODES, message.code, unknowns, otherwise=no
-        ),
-        detail=message.detail,
-        demand_version=read_count(f"{field}.demand_version", message.demand_version),
-        infeasible=tuple(_read_infeasible(f"{field}.infeasible", verdict) for verdict in message.infeasible),
-    )
-
-
-def _read_infeasible(field: str, message: framework_pb2.Infeasible) -> InfeasibleClass:
-    return InfeasibleClass(
-        class_id=message.class_id,
-        best_agent_id=message.best_agent_id,
-        missing=read_amounts(f"{field}.missing", message.missing).as_dict(),
-        detail=message.detail,
-    )
-
-
-def _read_accept_result(field: str, message: framework_pb2.AcceptResult, unknowns: Unknowns) -> AcceptResult:
-    items = tuple(
-        [
-            AcceptItem(
-                task_id=item.task_id,
-                rejection=None
-                if item.launched
-                # It may fit another offer.
-                else enum_numbers.read_code(
-                    f"{field}.items.rejection",
-                    enum_numbers.REJECTIONS,
-                    item.rejection,
-                    unknowns,
-                    otherwise=Rejection.EXPIRED,
-                ),
-                detail=item.detail,
-            )
-            for item in message.items
-        ]
-    )
-    return AcceptResult(request_id=message.request_id, offer_id=message.offer_id, items=items)
 
 
 def _read_offer(field: str, message: framework_pb2.Offer) -> Offer:
@@ -316,14 +219,8 @@ def _read_offer(field: str, message: framework_pb2.Offer) -> Offer:
 
 def read_amounts(field: str, message: types_pb2.Resources) -> Amounts:
     """The amount of a message, of whatever resources the master knows."""
-    amounts = Amounts(
-        cpus_milli=message.cpus_milli,
-        mem_bytes=message.mem_bytes,
-        disk_bytes=message.disk_bytes,
-        gpus_milli=message.gpus_milli,
-        custom_milli=tuple(sorted(message.custom_milli.items())) if message.custom_milli else (),
-    )
-    for name, amount in amounts.as_dict().items():
-        if not 0 <= amount <= QUANTITY_MAX:
-            raise refusal(f"{field}.{name}", f"0 to {QUANTITY_MAX} (2^53)", amount)
-    return amounts
+    vector = (message.cpus_milli, message.mem_bytes, message.disk_bytes, message.gpus_milli)
+    custom = message.custom_milli
+    if custom or min(vector) < 0 or max(vector) > QUANTITY_MAX:
+        convert.read_named(field, message)  # Refuses what is out of range by its name.
+    return Amounts(*vector, tuple(sorted(custom.items())) if custom else ())

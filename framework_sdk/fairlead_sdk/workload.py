@@ -12,6 +12,7 @@ from enum import Enum, unique
 from typing import Final
 
 from fairlead_proto.codes import CallCode, Rejection
+from fairlead_proto.framework_events import AnswerAccept, AnswerCall, FinishReconciliation, Heartbeat
 from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 from fairlead_sdk.calls import Demand, Launch
@@ -19,16 +20,12 @@ from fairlead_sdk.demand import DemandBook
 from fairlead_sdk.errors import FairleadError, Infeasible
 from fairlead_sdk.events import (
     AcceptItem,
-    AcceptResult,
-    CallResult,
     Connected,
     DemandAnswered,
     Disconnected,
     Event,
-    Heartbeat,
     Offer,
     OffersReceived,
-    ReconcileDone,
     StatusReceived,
 )
 from fairlead_sdk.refusals import call_failure, infeasible_error
@@ -211,8 +208,8 @@ class Workload:
                 return self._on_status(event.status, now_ms)
             case OffersReceived():
                 return self._on_offers(event.offers)
-            case AcceptResult():
-                return [action for item in event.items for action in self._on_accept_item(item)]
+            case AnswerAccept():
+                return [action for item in event.answers for action in self._on_accept_item(item)]
             case DemandAnswered():
                 return self._on_demand_answered(event, now_ms)
             case Heartbeat():
@@ -222,7 +219,7 @@ class Workload:
                 if self._finder is not None:
                     self._finder.ask_again()
                 return []
-            case ReconcileDone() | CallResult() if self._finder is not None:
+            case FinishReconciliation() | AnswerCall() if self._finder is not None:
                 found = self._finder.answered(event)
                 return [
                     action for job_id in found for action in self._end_search(job_id, found[job_id], now_ms)

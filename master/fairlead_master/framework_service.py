@@ -6,12 +6,14 @@ from typing import Any
 import structlog
 
 from fairlead_master import framework_wire
-from fairlead_master.core import actions, events
-from fairlead_master.core.actions import Action, EndFrameworkSession, WelcomeFramework
+from fairlead_master.core import events
+from fairlead_master.core.actions import Action
 from fairlead_master.runner import Runner, Session
 from fairlead_master.sessions import Traffic, host_of
+from fairlead_proto import framework_messages
 from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
+from fairlead_proto.framework_events import EndFrameworkSession, WelcomeFramework
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
@@ -76,7 +78,7 @@ class _Session(Session[pb.FrameworkEvents]):
 
     def _end(self, *, is_slow: bool, detail: str) -> None:
         code = ErrorCode.TOO_SLOW if is_slow else ErrorCode.INVALID
-        self._send([actions.EndFrameworkSession(session=self.number, code=code, detail=detail)])
+        self._send([EndFrameworkSession(session=self.number, code=code, detail=detail)])
 
     async def _take(self, call: pb.FrameworkCall) -> None:
         try:
@@ -96,7 +98,7 @@ class _Session(Session[pb.FrameworkEvents]):
     def _send(self, orders: list[Action]) -> None:
         epoch = self._runner.machine.master.epoch
         # The runner routes only actions of this session here.
-        self._write(framework_wire.write_actions(orders, self._kinds, epoch=epoch))  # type: ignore[arg-type]
+        self._write(framework_messages.write_events(orders, self._kinds, epoch=epoch))  # type: ignore[arg-type]
         for order in orders:
             if isinstance(order, WelcomeFramework):
                 self._log = log.bind(framework_id=order.framework_id)

@@ -1,13 +1,11 @@
-"""Between framework messages and the core's events and actions."""
+"""The core's events of what a framework asks; what it is told is written by ``fairlead_proto.framework_messages``."""
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fairlead_master.core import actions, events
+from fairlead_master.core import events
 from fairlead_master.sessions import in_parts
 from fairlead_proto import convert, enum_numbers, fields, limits
-from fairlead_proto.batches import Batches
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import ResourceKinds
@@ -21,8 +19,6 @@ _PART_BYTES: Final = 60
 
 _CONSTRAINT_PARTS: Final = 3
 """What a constraint costs beside its values, in such words."""
-
-_ATTRIBUTES_OF_OUR_OWN: Final = ("hostname", "agent_id")
 
 
 def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> events.FrameworkConnected:
@@ -212,102 +208,3 @@ def write_invalid(call: pb.FrameworkCall, error: InvalidFieldError) -> pb.Framew
     return pb.FrameworkEvent(
         result=pb.CallResult(request_id=call.request_id, code=pb.CALL_CODE_INVALID, detail=str(error))
     )
-
-
-def write_actions(
-    orders: Sequence[actions.ToFramework], kinds: ResourceKinds, *, epoch: int
-) -> list[pb.FrameworkEvents]:
-    """The batches for one framework that actions make, in their order; statuses that follow one another share an event."""
-    batches = Batches(lambda: pb.FrameworkEvents(epoch=epoch), attrgetter("events"))
-    for action in orders:
-        event = batches.message(len(action.statuses) if isinstance(action, actions.ForwardStatuses) else 0)
-        _fill_event(event, action, kinds, epoch)
-    return batches.made
-
-
-# Parts are written where they belong: giving a message to another one's constructor copies it.
-
-
-def _fill_event(
-    event: pb.FrameworkEvent, action: actions.ToFramework, kinds: ResourceKinds, epoch: int
-) -> None:
-    match action:
-        case actions.ForwardStatuses():
-            statuses = event.statuses.statuses
-            for status in action.statuses:
-                convert.fill_status(statuses.add(), status)
-        case actions.AnswerAccept():
-            _fill_accept_result(event.accept_result, action)
-        case actions.SendOffers():
-            offers = event.offers.offers
-            for terms in action.offers:
-                _fill_offer(offers.add(), terms, kinds)
-        case actions.AnswerCall():
-            _fill_result(event.result, action, kinds)
-        case actions.RescindOffers():
-            event.rescind.offer_ids.extend(action.offer_ids)
-            event.rescind.reason = action.reason
-        case actions.WelcomeFramework():
-            _fill_welcome(event.welcome, action, kinds, epoch)
-        case actions.FinishReconciliation():
-            event.reconcile_done.request_id = action.request_id
-            event.reconcile_done.recovering_agent_ids.extend(action.recovering_agent_ids)
-        case actions.AnnounceAgentGone():
-            event.agent_gone.agent_id = action.agent_id
-            event.agent_gone.reason = action.reason
-        case actions.EndFrameworkSession():
-            event.error.code = enum_numbers.ERROR_CODES.of[action.code]
-            event.error.detail = action.detail
-
-
-def _fill_welcome(
-    welcome: pb.Welcome, action: actions.WelcomeFramework, kinds: ResourceKinds, epoch: int
-) -> None:
-    welcome.framework_id = action.framework_id
-    welcome.epoch = epoch
-    welcome.heartbeat_interval_ms = action.heartbeat_interval_ms
-    welcome.failover_timeout_ms = action.failover_timeout_ms
-    welcome.role = action.role
-    welcome.custom_resources.extend(kinds.custom)
-    convert.introduce(welcome)
-
-
-def _fill_accept_result(result: pb.AcceptResult, action: actions.AnswerAccept) -> None:
-    result.request_id = action.request_id
-    result.offer_id = action.offer_id
-    items = result.items
-    for answer in action.answers:
-        item = items.add()
-        item.task_id = answer.task_id
-        if answer.rejection is None:
-            item.launched = True
-        else:
-            item.rejection = enum_numbers.REJECTIONS.of[answer.rejection]
-            item.detail = answer.detail
-
-
-def _fill_offer(offer: pb.Offer, terms: actions.OfferTerms, kinds: ResourceKinds) -> None:
-    offer.offer_id = terms.offer_id
-    offer.agent_id = terms.agent_id
-    offer.hostname = terms.hostname
-    offer.class_id = terms.class_id
-    offer.demand_version = terms.demand_version
-    offer.units = terms.units
-    convert.fill_resources(offer.unit, terms.unit, kinds)
-    offer.lease_ms = terms.lease_ms
-    for name, value in terms.attributes.items():
-        if name not in _ATTRIBUTES_OF_OUR_OWN:
-            offer.attributes[name] = value
-
-
-def _fill_result(result: pb.CallResult, action: actions.AnswerCall, kinds: ResourceKinds) -> None:
-    result.request_id = action.request_id
-    result.code = enum_numbers.CALL_CODES.of[action.code]
-    result.detail = action.detail
-    result.demand_version = action.demand_version
-    for verdict in action.infeasible:
-        message = result.infeasible.add()
-        message.class_id = verdict.class_id
-        message.best_agent_id = verdict.best_agent_id or ""
-        convert.fill_resources(message.missing, verdict.missing, kinds)
-        message.detail = verdict.detail

@@ -28,7 +28,7 @@ from fairlead_proto.fields import (
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.patterns import fault_in, steps
 from fairlead_proto.peers import CAPABILITIES, Unknowns
-from fairlead_proto.resources import QUANTITY_MAX, ResourceKinds, Vector
+from fairlead_proto.resources import QUANTITY_MAX, STANDARD_NAMES, ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import (
     Constraint,
@@ -72,6 +72,17 @@ def _read_custom(field: str, custom: Mapping[str, int], kinds: ResourceKinds) ->
             known = f"{', '.join(kinds.names)}; others by `fairlead master --custom-resource NAME`"
             raise refusal(field, f"a resource this cluster knows ({known})", name)
     return tuple([custom.get(name, 0) for name in kinds.custom])
+
+
+def read_named(field: str, message: types_pb2.Resources) -> dict[str, int]:
+    """Name to amount of whatever resources the peer knows, each within 0 and 2^53, zeros left out."""
+    vector = (message.cpus_milli, message.mem_bytes, message.disk_bytes, message.gpus_milli)
+    standard = zip(STANDARD_NAMES, vector, strict=True)
+    amounts = {name: amount for name, amount in (*standard, *sorted(message.custom_milli.items())) if amount}
+    for name, amount in amounts.items():
+        if not 0 <= amount <= QUANTITY_MAX:
+            raise refusal(f"{field}.{name}", f"0 to {QUANTITY_MAX} (2^53)", amount)
+    return amounts
 
 
 def read_demand(field: str, message: types_pb2.Resources, kinds: ResourceKinds) -> Vector:

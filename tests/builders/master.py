@@ -4,11 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairlead_master.allocation.api import AllocationSettings
-from fairlead_master.core import actions, events, invariants
-from fairlead_master.core.actions import Action, OfferTerms, SendOffers, WelcomeFramework
+from fairlead_master.core import events, invariants
+from fairlead_master.core.actions import Action
 from fairlead_master.core.machine import Machine, Remembered, is_in_parts
 from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.codes import CallCode
+from fairlead_proto.framework_events import (
+    AnswerAccept,
+    AnswerCall,
+    LaunchAnswer,
+    OfferTerms,
+    SendOffers,
+    WelcomeFramework,
+)
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.reports import AgentConnected
@@ -329,18 +337,16 @@ class Cluster:
 
 def answered(
     cluster: Cluster, session: int, code: CallCode, detail: str = "", version: int = 0
-) -> actions.AnswerCall:
+) -> AnswerCall:
     """The answer to the last call of a session."""
-    return actions.AnswerCall(
+    return AnswerCall(
         session=session, request_id=cluster.request, code=code, detail=detail, demand_version=version
     )
 
 
-def accept_answered(
-    cluster: Cluster, session: int, offer_id: str, *answers: actions.LaunchAnswer
-) -> actions.AnswerAccept:
+def accept_answered(cluster: Cluster, session: int, offer_id: str, *answers: LaunchAnswer) -> AnswerAccept:
     """The answer to its last accept."""
-    return actions.AnswerAccept(
+    return AnswerAccept(
         session=session, request_id=cluster.request, offer_id=OfferId(offer_id), answers=answers
     )
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from fairlead_agent.core import actions as agent_actions
 from fairlead_agent.core.records import IdentityTaken, Record, StatusMade, TaskLaunched, TaskRemembered
-from fairlead_master.core.actions import Action, Durable, WelcomeFramework
+from fairlead_master.core.actions import Action, Durable
 from fairlead_master.core.durability import Subject, subject
 from fairlead_master.core.machine import Machine
+from fairlead_proto.framework_events import WelcomeFramework
 from fairlead_proto.orders import ConfirmAgent
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sim.virtual_cluster.agent import SimulatedAgent

@@ -14,8 +14,10 @@ from fairlead_master.agent_service import beat_events, status_events
 from fairlead_master.allocation.parts import Parts, Result, at_once
 from fairlead_master.core import actions, events
 from fairlead_master.operator_service import OperatorService
+from fairlead_proto import framework_messages
 from fairlead_proto.agent_messages import read_heartbeat, read_register, read_statuses, write_orders
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_events import ToFramework
 from fairlead_proto.orders import ToAgent
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.task_state import TaskState
@@ -109,8 +111,8 @@ def all_listings(cluster: Cluster) -> list[bytes]:
 def step(cluster: Cluster, event: events.Event) -> None:
     """Take an event, and write what the master answers."""
     for action in cluster.step(event):
-        if isinstance(action, actions.ToFramework):
-            framework_wire.write_actions([action], KINDS, epoch=1)
+        if isinstance(action, ToFramework):
+            framework_messages.write_events([action], KINDS, epoch=1)
         elif isinstance(action, ToAgent):
             write_orders([action], KINDS, epoch=1)
 

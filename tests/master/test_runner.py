@@ -19,6 +19,7 @@ from fairlead_master.registry_files import NoRoomError
 from fairlead_master.runner import Runner
 from fairlead_proto.clock import SteadyClock
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_events import EndFrameworkSession
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.reports import AgentConnected
 from tests.builders.master import KINDS, a_class, resources
@@ -263,7 +264,7 @@ async def test_short_of_room_what_adds_something_is_refused_before_the_core_has_
     kinds = await desk.settle()
 
     assert kinds == ["EndFrameworkSession", "WelcomeFramework", "AnswerCall"]
-    assert isinstance(end, actions.EndFrameworkSession)
+    assert isinstance(end, EndFrameworkSession)
     assert (end.code, end.detail) == (ErrorCode.LIMIT, "the disk is full")
     assert (answer.code, answer.error) == (CallCode.LIMIT, "the disk is full")
     assert list(desk.frameworks) == ["f1-1"]

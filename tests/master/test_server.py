@@ -11,9 +11,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
 from fairlead_master import sessions
-from fairlead_master.core.actions import SendOffers
 from fairlead_master.recording import RecordingError, play
 from fairlead_master.server import ListenError, MasterServer, ServerSettings
+from fairlead_proto.framework_events import SendOffers
 from fairlead_proto.v1 import (
     agent_pb2,
     files_pb2,

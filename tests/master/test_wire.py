@@ -8,12 +8,14 @@ import pytest
 
 from fairlead_master import framework_wire
 from fairlead_master.agent_service import beat_events, status_events
-from fairlead_master.core import actions, events
+from fairlead_master.core import events
 from fairlead_master.sessions import READ_BYTES_MAX, RECORDS_PER_EVENT_MAX, Reading, host_of
 from fairlead_proto import batches as batches_module
+from fairlead_proto import framework_messages
 from fairlead_proto.agent_messages import read_heartbeat, read_statuses, write_orders
 from fairlead_proto.codes import Rejection
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_events import AnswerAccept, ForwardStatuses, LaunchAnswer, ToFramework
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
 from fairlead_proto.orders import AcknowledgeStatuses, LaunchTasks, ToAgent
@@ -27,7 +29,7 @@ KINDS = ResourceKinds()
 SESSION = 1
 
 
-def a_forward(first: int, count: int = 1, message: str = "") -> actions.ForwardStatuses:
+def a_forward(first: int, count: int = 1, message: str = "") -> ForwardStatuses:
     statuses = tuple(
         TaskStatus(
             framework_id=FrameworkId("f1"),
@@ -39,17 +41,17 @@ def a_forward(first: int, count: int = 1, message: str = "") -> actions.ForwardS
         )
         for number in range(first, first + count)
     )
-    return actions.ForwardStatuses(session=SESSION, statuses=statuses)
+    return ForwardStatuses(session=SESSION, statuses=statuses)
 
 
-def an_answer(request_id: int) -> actions.AnswerAccept:
-    return actions.AnswerAccept(
+def an_answer(request_id: int) -> AnswerAccept:
+    return AnswerAccept(
         session=SESSION,
         request_id=request_id,
         offer_id=OfferId("o1"),
         answers=(
-            actions.LaunchAnswer("t1"),
-            actions.LaunchAnswer("t2", Rejection.NO_FIT, "too large"),
+            LaunchAnswer("t1"),
+            LaunchAnswer("t2", Rejection.NO_FIT, "too large"),
         ),
     )
 
@@ -68,8 +70,8 @@ def a_launch(task_id: str, environment_bytes: int = 0) -> LaunchTasks:
     return LaunchTasks(session=SESSION, framework_id=FrameworkId("f1"), tasks=(spec,))
 
 
-def to_framework(*orders: actions.ToFramework) -> list[framework_pb2.FrameworkEvents]:
-    return framework_wire.write_actions(orders, KINDS, epoch=7)
+def to_framework(*orders: ToFramework) -> list[framework_pb2.FrameworkEvents]:
+    return framework_messages.write_events(orders, KINDS, epoch=7)
 
 
 def to_agent(*orders: ToAgent) -> list[agent_pb2.MasterMessages]:

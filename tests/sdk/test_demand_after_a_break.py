@@ -1,6 +1,8 @@
 """What is wanted is said anew after a broken stream, without what has been launched since it was last said."""
 
-from fairlead_sdk.events import AcceptItem, AcceptResult, Disconnected, Offer, OffersReceived
+from fairlead_proto.framework_events import AnswerAccept
+from fairlead_proto.ids import OfferId
+from fairlead_sdk.events import AcceptItem, Disconnected, Offer, OffersReceived
 from fairlead_sdk.workload import Workload
 from fairlead_sdk.workload_actions import GiveBack, TakeOffer
 from tests.sdk.builders import a_task
@@ -33,7 +35,7 @@ def test_after_a_break_the_demand_leaves_out_what_was_launched() -> None:
     (take,) = workload.step(OffersReceived((an_offer(workload, units=2),)), 0)
     assert isinstance(take, TakeOffer)
     items = tuple(AcceptItem(task_id=launch.task_id) for launch in take.launches)
-    workload.step(AcceptResult(request_id=1, offer_id="o1", items=items), 0)
+    workload.step(AnswerAccept(request_id=1, offer_id=OfferId("o1"), answers=items), 0)
     assert workload.take_demand() is None, "launches alone need no message: the master counts them too"
 
     workload.step(Disconnected("the master died"), 0)

@@ -3,12 +3,13 @@
 import pytest
 
 from fairlead_proto.codes import Rejection
-from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.framework_events import AnswerAccept, FinishReconciliation
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import workload as workload_module
 from fairlead_sdk.calls import Demand
-from fairlead_sdk.events import AcceptItem, AcceptResult, Offer, OffersReceived, ReconcileDone, StatusReceived
+from fairlead_sdk.events import AcceptItem, Offer, OffersReceived, StatusReceived
 from fairlead_sdk.task import TaskResult
 from fairlead_sdk.workload import Workload
 from fairlead_sdk.workload_actions import EndTasks, JobEnded, JobMoved, TakeOffer
@@ -41,7 +42,9 @@ def launch(workload: Workload) -> str:
     (take,) = workload.step(OffersReceived((an_offer(demand),)), 0)
     assert isinstance(take, TakeOffer)
     (task_id,) = (each.task_id for each in take.launches)
-    workload.step(AcceptResult(request_id=1, offer_id="o", items=(AcceptItem(task_id=task_id),)), 0)
+    workload.step(
+        AnswerAccept(request_id=1, offer_id=OfferId("o"), answers=(AcceptItem(task_id=task_id),)), 0
+    )
     return task_id
 
 
@@ -91,7 +94,7 @@ def a_search_in_vain() -> Workload:
     workload.submit("t1", a_task("t1", retries=3), unix_ms=0)
     workload.asked(1, workload.take_questions())
     workload.step(report("t1", TaskState.UNREACHABLE, agent_id=""), 0)
-    workload.step(ReconcileDone(request_id=1, recovering_agent_ids=("b",)), 0)
+    workload.step(FinishReconciliation(request_id=1, recovering_agent_ids=(AgentId("b"),)), 0)
     return workload
 
 
@@ -132,7 +135,7 @@ def test_a_rejected_attempt_is_not_waited_for_on_an_agent() -> None:
     workload.step(report("t1", TaskState.UNREACHABLE), 0)
 
     rejected = AcceptItem(task_id="t1", rejection=Rejection.EXPIRED)
-    workload.step(AcceptResult(request_id=1, offer_id="o", items=(rejected,)), 500)
+    workload.step(AnswerAccept(request_id=1, offer_id=OfferId("o"), answers=(rejected,)), 500)
 
     assert workload.expire(1000) == []
     assert launch(workload) == "t1"
@@ -153,7 +156,7 @@ def test_the_end_of_a_later_attempt_counts_though_an_earlier_one_is_only_unreach
     workload.step(report("t1", TaskState.UNREACHABLE, agent_id="away"), 0)
     workload.step(report("t1.2", TaskState.FINISHED, sequence=2), 0)
 
-    moved, ended_first, over = workload.step(ReconcileDone(request_id=0), 0)
+    moved, ended_first, over = workload.step(FinishReconciliation(request_id=0), 0)
 
     assert isinstance(moved, JobMoved)
     assert ended_first == EndTasks(("t1",))
@@ -166,7 +169,7 @@ def test_an_attempt_that_was_replaced_before_is_ended_when_it_comes_back() -> No
     workload = a_resumed_job(("t1", "t1.2", "t1.3", "t1.4"))
     workload.step(report("t1", TaskState.LOST), 0)
     workload.step(report("t1.2", TaskState.RUNNING), 0)
-    workload.step(ReconcileDone(request_id=0), 0)
+    workload.step(FinishReconciliation(request_id=0), 0)
 
     assert workload.step(report("t1", TaskState.RUNNING), 0) == [EndTasks(("t1",))]
 
@@ -174,10 +177,10 @@ def test_an_attempt_that_was_replaced_before_is_ended_when_it_comes_back() -> No
 def test_no_attempt_is_taken_up_while_a_later_one_is_asked_about() -> None:
     workload = a_resumed_job(("t1",), ("t1.2", "t1.3", "t1.4"))
     workload.step(report("t1", TaskState.RUNNING), 0)
-    assert workload.step(ReconcileDone(request_id=0), 0) == []
+    assert workload.step(FinishReconciliation(request_id=0), 0) == []
 
     workload.step(report("t1.2", TaskState.RUNNING), 0)
-    moved, *_ = workload.step(ReconcileDone(request_id=1), 0)
+    moved, *_ = workload.step(FinishReconciliation(request_id=1), 0)
 
     assert isinstance(moved, JobMoved)
     assert moved.found is not None

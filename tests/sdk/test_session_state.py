@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import pytest
 
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
-from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.framework_events import (
+    AnswerAccept,
+    AnswerCall,
+    EndFrameworkSession,
+    FinishReconciliation,
+    Heartbeat,
+)
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import Amounts, FrameworkExpired, Refused, Superseded
@@ -26,17 +33,12 @@ from fairlead_sdk.calls import (
 from fairlead_sdk.errors import LinkBroken
 from fairlead_sdk.events import (
     AcceptItem,
-    AcceptResult,
-    CallResult,
     Connected,
     DemandAnswered,
     Disconnected,
     Event,
-    Heartbeat,
     Offer,
     OffersReceived,
-    ReconcileDone,
-    SessionError,
     SessionOver,
     StatusReceived,
     Welcome,
@@ -104,7 +106,7 @@ def reopen(session: SessionState) -> list[tuple[int, Call]]:
 
 
 def rejections(events: Sequence[Event]) -> dict[str, Rejection | None]:
-    items = [item for event in events if isinstance(event, AcceptResult) for item in event.items]
+    items = [item for event in events if isinstance(event, AnswerAccept) for item in event.answers]
     assert len({item.task_id for item in items}) == len(items), "a task was answered twice"
     return {item.task_id: item.rejection for item in items}
 
@@ -123,10 +125,10 @@ def test_only_the_last_of_several_demands_is_sent_and_answers_all() -> None:
     second = session.set_demand(())
 
     assert sent(session) == [SetDemand(version=2, classes=())]
-    answer = CallResult(request_id=second, code=CallCode.OK)
+    answer = AnswerCall(request_id=second, code=CallCode.OK)
     events = session.receive(3, [answer])
     assert events == [
-        CallResult(request_id=first, code=CallCode.OK),
+        AnswerCall(request_id=first, code=CallCode.OK),
         answer,
         DemandAnswered(result=answer),
     ]
@@ -149,7 +151,9 @@ def test_a_task_that_nobody_knew_is_asked_for_once_it_was_launched() -> None:
     request_id = accepted(session, "t1")
     session.take_outgoing()
     item = AcceptItem(task_id="t1")
-    session.receive(3, [AcceptResult(request_id=request_id, offer_id=OFFER.offer_id, items=(item,))])
+    session.receive(
+        3, [AnswerAccept(request_id=request_id, offer_id=OfferId(OFFER.offer_id), answers=(item,))]
+    )
 
     session.link_broken("gone")
     calls = [call for _, call in reopen(session)]
@@ -215,13 +219,13 @@ def test_an_accept_in_flight_when_the_stream_breaks_is_reconciled() -> None:
         [
             a_status("t1"),
             a_status("t2", sequence=0, state=TaskState.LOST, reason=Reason.UNKNOWN_TASK),
-            ReconcileDone(request_id=calls[1][0]),
+            FinishReconciliation(request_id=calls[1][0]),
         ],
     )
 
     assert rejections(events) == {"t1": None, "t2": Rejection.EXPIRED, "t3": Rejection.EXPIRED}
     assert [event for event in events if isinstance(event, StatusReceived)] == [a_status("t1")]
-    assert {event.request_id for event in events if isinstance(event, AcceptResult)} == {request_id}
+    assert {event.request_id for event in events if isinstance(event, AnswerAccept)} == {request_id}
     assert not session.in_doubt
 
 
@@ -232,7 +236,13 @@ def test_a_doubt_about_an_agent_still_away_is_asked_again_with_a_heartbeat() -> 
     session.link_broken("cut")
     [_, (reconcile_id, _)] = reopen(session)
 
-    away = ReconcileDone(request_id=reconcile_id, recovering_agent_ids=("a1", "a2"))
+    away = FinishReconciliation(
+        request_id=reconcile_id,
+        recovering_agent_ids=(
+            AgentId("a1"),
+            AgentId("a2"),
+        ),
+    )
     assert session.receive(3, [away]) == []
     assert sent(session) == []
     session.receive(3, [Heartbeat(1)])
@@ -241,7 +251,7 @@ def test_a_doubt_about_an_agent_still_away_is_asked_again_with_a_heartbeat() -> 
     session.receive(3, [Heartbeat(2)])
     assert sent(session) == []
 
-    done = ReconcileDone(request_id=again_id, recovering_agent_ids=("a2",))
+    done = FinishReconciliation(request_id=again_id, recovering_agent_ids=(AgentId("a2"),))
     assert rejections(session.receive(3, [done])) == {"t1": Rejection.EXPIRED}
 
 
@@ -249,12 +259,12 @@ def test_a_launched_task_the_restarted_master_does_not_know_yet_is_asked_for_aga
     session = an_open_session()
     request_id = accepted(session, "t1")
     sent(session)
-    answer = AcceptResult(request_id=request_id, offer_id="o1", items=(AcceptItem(task_id="t1"),))
+    answer = AnswerAccept(request_id=request_id, offer_id=OfferId("o1"), answers=(AcceptItem(task_id="t1"),))
     session.receive(3, [answer])
     session.link_broken("cut")
     [_, (reconcile_id, _)] = reopen(session)
 
-    session.receive(3, [ReconcileDone(request_id=reconcile_id, recovering_agent_ids=("a9",))])
+    session.receive(3, [FinishReconciliation(request_id=reconcile_id, recovering_agent_ids=(AgentId("a9"),))])
     session.receive(3, [Heartbeat(1)])
 
     assert sent(session) == [Reconcile(("t1",))]
@@ -286,7 +296,11 @@ def test_what_was_answered_is_not_asked_again() -> None:
     reconcile_id = session.reconcile()
     sent(session)
     session.receive(
-        3, [CallResult(request_id=kill_id, code=CallCode.UNKNOWN), ReconcileDone(request_id=reconcile_id)]
+        3,
+        [
+            AnswerCall(request_id=kill_id, code=CallCode.UNKNOWN),
+            FinishReconciliation(request_id=reconcile_id),
+        ],
     )
     session.link_broken("cut")
 
@@ -310,9 +324,9 @@ def test_offers_die_with_their_stream_and_are_declined_once() -> None:
     [
         (2, [Heartbeat(1)], "epoch is 2, older than 3"),
         (3, [WELCOME], "second Welcome"),
-        (3, [AcceptResult(request_id=3, offer_id="o1", items=())], "does not name its tasks"),
-        (3, [SessionError(ErrorCode.TOO_SLOW, "read!")], "too_slow: read!"),
-        (3, [SessionError(ErrorCode.SHUTTING_DOWN, "bye")], "shutting_down: bye"),
+        (3, [AnswerAccept(request_id=3, offer_id=OfferId("o1"), answers=())], "does not name its tasks"),
+        (3, [EndFrameworkSession(code=ErrorCode.TOO_SLOW, detail="read!")], "too_slow: read!"),
+        (3, [EndFrameworkSession(code=ErrorCode.SHUTTING_DOWN, detail="bye")], "shutting_down: bye"),
     ],
 )
 def test_a_broken_rule_or_a_passing_trouble_ends_the_stream_only(
@@ -358,7 +372,7 @@ def test_a_welcome_for_another_framework_is_not_believed() -> None:
 def test_a_final_error_ends_the_session_under_its_own_name(code: ErrorCode, kind: type[Exception]) -> None:
     session = an_open_session()
 
-    [event] = session.receive(3, [SessionError(code, "because")])
+    [event] = session.receive(3, [EndFrameworkSession(code=code, detail="because")])
 
     assert isinstance(event, SessionOver)
     assert type(event.error) is kind

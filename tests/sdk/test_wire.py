@@ -5,10 +5,11 @@ from hypothesis import given
 
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_events import AnswerAccept, AnswerCall, EndFrameworkSession
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.task_state import Reason
 from fairlead_proto.v1 import framework_pb2, types_pb2
-from fairlead_sdk.events import AcceptResult, CallResult, SessionError, StatusReceived
+from fairlead_sdk.events import StatusReceived
 from fairlead_sdk.wire import read_events
 from tests.builders.messages import any_message, from_a_newer_peer, spoiled
 
@@ -83,11 +84,11 @@ def test_what_only_a_newer_master_knows_is_skipped_or_taken_as_a_no() -> None:
 
     assert isinstance(status, StatusReceived)
     assert (status.status.task_id, status.status.reason) == ("t2", Reason.NONE)
-    assert isinstance(answer, CallResult)
+    assert isinstance(answer, AnswerCall)
     assert answer.code is CallCode.INVALID
-    assert isinstance(accepted, AcceptResult)
-    assert accepted.items[0].rejection is Rejection.EXPIRED
-    assert error == SessionError(ErrorCode.SHUTTING_DOWN, "d")
+    assert isinstance(accepted, AnswerAccept)
+    assert accepted.answers[0].rejection is Rejection.EXPIRED
+    assert error == EndFrameworkSession(code=ErrorCode.SHUTTING_DOWN, detail="d")
     assert unknowns.counts == {"event": 1, "task state": 1, "reason": 1, "code": 3}
 
 

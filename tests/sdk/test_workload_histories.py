@@ -12,21 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_proto.codes import CallCode, Rejection
-from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.framework_events import AnswerAccept, AnswerCall, Heartbeat
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import RETRIABLE, TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.calls import Demand, Launch
-from fairlead_sdk.events import (
-    AcceptItem,
-    AcceptResult,
-    CallResult,
-    DemandAnswered,
-    Event,
-    Heartbeat,
-    Offer,
-    OffersReceived,
-    StatusReceived,
-)
+from fairlead_sdk.events import AcceptItem, DemandAnswered, Event, Offer, OffersReceived, StatusReceived
 from fairlead_sdk.task import TaskResult
 from fairlead_sdk.workload import Workload
 from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, TakeOffer
@@ -121,7 +112,7 @@ class Cluster:
                 stem, dot, number = task_id.rpartition(".")
                 self.live[task_id] = Attempt(stem if dot and number.isdigit() else task_id)
             item = AcceptItem(task_id=task_id, rejection=rejection)
-            self.tell(AcceptResult(request_id=1, offer_id="o", items=(item,)))
+            self.tell(AnswerAccept(request_id=1, offer_id=OfferId("o"), answers=(item,)))
 
     def report(self, *, kindly: bool) -> None:
         for task_id, attempt in list(self.live.items()):
@@ -148,7 +139,7 @@ class Cluster:
         self.now_ms += 10
         self.carry_out(self.workload.expire(self.now_ms))
         self.tell(Heartbeat(self.now_ms))
-        self.tell(DemandAnswered(result=CallResult(request_id=1, code=CallCode.OK)))
+        self.tell(DemandAnswered(result=AnswerCall(request_id=1, code=CallCode.OK)))
 
 
 @settings(max_examples=120)

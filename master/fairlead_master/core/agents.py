@@ -10,10 +10,11 @@ from itertools import islice
 from fairlead_master.allocation.policies.names import slots_per_agent
 from fairlead_master.core import measurements, offers, registrations, tasks
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.actions import AnnounceAgentGone, ForgetAgent, StoreAgent
+from fairlead_master.core.actions import ForgetAgent, StoreAgent
 from fairlead_master.core.events import AgentBeat, AgentDisconnected, AgentDoubted, StatusesReported
 from fairlead_master.core.state import Agent, AgentState, Master
 from fairlead_proto.codes import RefusalCode
+from fairlead_proto.framework_events import AnnounceAgentGone
 from fairlead_proto.ids import AgentId
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, PingAgent
 from fairlead_proto.reports import AgentConnected

@@ -22,21 +22,18 @@ from fairlead_master.core import agents, events, frameworks
 from fairlead_master.core.actions import (
     DURABLE,
     Action,
-    AnswerCall,
     AnswerOperator,
     Durable,
-    EndFrameworkSession,
     ForgetAgent,
     ForgetFramework,
-    SendOffers,
     StoreAgent,
     StoreFramework,
     StorePolicy,
     StoreWeight,
-    WelcomeFramework,
 )
 from fairlead_master.core.state import Master
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
+from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, SendOffers, WelcomeFramework
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession
 from fairlead_proto.reports import AgentConnected
 

@@ -11,15 +11,7 @@ from dataclasses import replace
 from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import offers, tasks
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.actions import (
-    AnswerCall,
-    EndFrameworkSession,
-    ForgetFramework,
-    InfeasibleClass,
-    StoreFramework,
-    StoreWeight,
-    WelcomeFramework,
-)
+from fairlead_master.core.actions import ForgetFramework, StoreFramework, StoreWeight
 from fairlead_master.core.events import (
     DemandSet,
     FrameworkConnected,
@@ -29,6 +21,7 @@ from fairlead_master.core.events import (
 )
 from fairlead_master.core.state import Framework, FrameworkState, Master
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, InfeasibleClass, WelcomeFramework
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import DemandClass
@@ -338,7 +331,10 @@ def _infeasible(master: Master, demand: DemandClass, asked_max: int) -> Infeasib
             f"{verdict.best_agent_id}, lacks {master.kinds.format(verdict.missing)}"
         )
     return InfeasibleClass(
-        class_id=demand.class_id, best_agent_id=verdict.best_agent_id, missing=verdict.missing, detail=detail
+        class_id=demand.class_id,
+        best_agent_id=verdict.best_agent_id,
+        missing=master.kinds.as_dict(verdict.missing),
+        detail=detail,
     )
 
 

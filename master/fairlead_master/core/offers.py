@@ -11,7 +11,11 @@ from collections.abc import Iterable
 from itertools import islice, takewhile
 
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.actions import (
+from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
+from fairlead_master.core.state import Agent, Framework, Master, Offer, Task, remember, status_of
+from fairlead_master.core.tasks import close_account_if_over, forward, kept_labels, shortened
+from fairlead_proto.codes import CallCode, Rejection
+from fairlead_proto.framework_events import (
     AnswerAccept,
     AnswerCall,
     LaunchAnswer,
@@ -19,10 +23,6 @@ from fairlead_master.core.actions import (
     RescindOffers,
     SendOffers,
 )
-from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
-from fairlead_master.core.state import Agent, Framework, Master, Offer, Task, remember, status_of
-from fairlead_master.core.tasks import close_account_if_over, forward, kept_labels, shortened
-from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.ids import OfferId, TaskId
 from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
 from fairlead_proto.orders import LaunchTasks

@@ -9,9 +9,9 @@ from typing import Final
 
 from fairlead_master.core import measurements
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.actions import ForwardStatuses
 from fairlead_master.core.events import StatusesAcknowledged
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Task
+from fairlead_proto.framework_events import ForwardStatuses
 from fairlead_proto.ids import FrameworkId, TaskKey
 from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
 from fairlead_proto.orders import AcknowledgeStatuses, KillTask

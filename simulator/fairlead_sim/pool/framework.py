@@ -7,7 +7,7 @@ from random import Random
 from typing import Final, Generic, TypeVar
 
 from fairlead_master.allocation.api import Grant
-from fairlead_master.core.actions import OfferTerms
+from fairlead_proto.framework_events import OfferTerms
 from fairlead_proto.ids import ClassId, FrameworkId, Role
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint, DemandClass

@@ -4,8 +4,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from fairlead_master.core import actions, events
+from fairlead_master.core import events
 from fairlead_proto.codes import ErrorCode
+from fairlead_proto.framework_events import EndFrameworkSession
 from fairlead_proto.v1 import framework_pb2
 from fairlead_sdk.errors import LinkBroken
 from fairlead_sim.testing.virtual_clock import VirtualClock
@@ -79,7 +80,7 @@ class MemoryLink:
 
     def refuse(self, code: ErrorCode, detail: str) -> None:
         """End the session with this error, as a master does."""
-        end = actions.EndFrameworkSession(session=self.stream.session, code=code, detail=detail)
+        end = EndFrameworkSession(session=self.stream.session, code=code, detail=detail)
         self.stream.push(end)
         self.abort(f"{code.value.lower()}: {detail}")
 

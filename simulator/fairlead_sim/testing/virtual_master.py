@@ -8,10 +8,11 @@ from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 from fairlead_agent.core.records import IdentityTaken
-from fairlead_master.core import actions, events
+from fairlead_master.core import events
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import Framework, FrameworkState
 from fairlead_proto.codes import ErrorCode, Rejection
+from fairlead_proto.framework_events import AnswerAccept, LaunchAnswer
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import files_pb2
@@ -326,12 +327,10 @@ class VirtualMaster:
             scope=events.DeclineScope.CLASS,
             ttl_ms=self._settings.rejected_pause_ms,
         )
-        answers = tuple(
-            actions.LaunchAnswer(task.task_id, rejection, "as the test asked") for task in accept.tasks
-        )
+        answers = tuple(LaunchAnswer(task.task_id, rejection, "as the test asked") for task in accept.tasks)
         link.stream.send_up(decline)
         link.stream.push(
-            actions.AnswerAccept(
+            AnswerAccept(
                 session=accept.session,
                 request_id=accept.request_id,
                 offer_id=accept.offer_id,

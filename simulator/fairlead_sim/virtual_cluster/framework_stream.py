@@ -5,23 +5,16 @@ of the master has for the framework is written into as few messages as live.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import groupby
 
 from fairlead_master import framework_wire
-from fairlead_master.core import actions, events
+from fairlead_master.core import events
+from fairlead_proto import framework_messages
 from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_events import EndFrameworkSession, Heartbeat, ToFramework
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2
 from fairlead_sim.virtual_cluster.network import Connection, End, Message, Network
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """Shows that the master is there."""
-
-    time_ms: int
 
 
 class FrameworkStream:
@@ -54,7 +47,7 @@ class FrameworkStream:
         self._takes = takes
         self._epoch = 0
         self._is_greeted = False
-        self._orders: list[actions.ToFramework | Heartbeat] = []
+        self._orders: list[ToFramework | Heartbeat] = []
         """Of one moment, not written yet."""
         self._connection = network.dial(name, End(self._received, self._lost))
 
@@ -104,28 +97,15 @@ class FrameworkStream:
         if connection is not None:
             connection.break_off()
 
-    def push(self, *orders: actions.ToFramework | Heartbeat) -> None:
+    def push(self, *orders: ToFramework | Heartbeat) -> None:
         """Give the framework a message."""
-        for is_beat, group in groupby(orders, lambda order: isinstance(order, Heartbeat)):
-            if is_beat:
-                batches = [
-                    framework_pb2.FrameworkEvents(epoch=self._epoch, events=[_write_heartbeat(beat)])
-                    for beat in group
-                    if isinstance(beat, Heartbeat)
-                ]
-            else:
-                batches = framework_wire.write_actions(
-                    [order for order in group if not isinstance(order, Heartbeat)],
-                    self._kinds,
-                    epoch=self._epoch,
-                )
-            for batch in batches:
-                self._on_received(batch)
+        for batch in framework_messages.write_events(orders, self._kinds, epoch=self._epoch):
+            self._on_received(batch)
 
     def _refuse(self, call: framework_pb2.FrameworkCall, error: InvalidFieldError) -> None:
         if call.WhichOneof("call") == "hello" or not self._epoch:
             code = ErrorCode.INVALID
-            self.push(actions.EndFrameworkSession(session=self.session, code=code, detail=str(error)))
+            self.push(EndFrameworkSession(session=self.session, code=code, detail=str(error)))
             self.close()
             self._on_ended()
             return
@@ -150,7 +130,3 @@ class FrameworkStream:
             self._flush()
             self._connection = None
             self._on_ended()
-
-
-def _write_heartbeat(beat: Heartbeat) -> framework_pb2.FrameworkEvent:
-    return framework_pb2.FrameworkEvent(heartbeat=framework_pb2.Heartbeat(master_time_ms=beat.time_ms))

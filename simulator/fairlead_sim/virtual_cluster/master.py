@@ -15,19 +15,19 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.turn import EVENTS_PER_TURN_MAX, Turn
+from fairlead_proto.framework_events import EndFrameworkSession, Heartbeat
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.orders import EndAgentSession
 from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
 from fairlead_sim.engine import Engine, Reminder
 from fairlead_sim.virtual_cluster.disk import Disk
-from fairlead_sim.virtual_cluster.framework_stream import Heartbeat
 from fairlead_sim.virtual_cluster.network import Connection, End, Message, Network, NetworkOptions
 
 DISK_IS_FULL: Final = "the disk is full"
 
 _FIRST: Final = (AgentConnected, events.FrameworkConnected)
-_LAST: Final = (actions.EndFrameworkSession, EndAgentSession)
+_LAST: Final = (EndFrameworkSession, EndAgentSession)
 
 
 @dataclass(slots=True)

@@ -12,8 +12,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from fairlead_master.core import actions, events
+from fairlead_master.core import events
 from fairlead_proto.codes import CallCode
+from fairlead_proto.framework_events import (
+    AnswerAccept,
+    AnswerCall,
+    ForwardStatuses,
+    OfferTerms,
+    SendOffers,
+    WelcomeFramework,
+)
 from fairlead_proto.ids import AgentId, ClassId, Role, TaskId
 from fairlead_proto.task_state import TERMINAL, TaskState
 from fairlead_proto.tasks import TaskSpec, TaskStatus
@@ -53,7 +61,7 @@ class TraceFramework:
         self._finished = finished
         self._launches: dict[TaskId, Launch] = {}
         """Of each task that is not known to be over."""
-        self._gangs: dict[ClassId, Gang[actions.OfferTerms]] = {}
+        self._gangs: dict[ClassId, Gang[OfferTerms]] = {}
         self._requests = 0
         self._wants_more = False
         connection = network.dial(name, End(self._received, self._lost))
@@ -94,22 +102,22 @@ class TraceFramework:
         acknowledged: list[tuple[TaskId, int, AgentId]] = []
         for order in orders:
             match order:
-                case actions.ForwardStatuses():
+                case ForwardStatuses():
                     for status in order.statuses:
                         acknowledged.append((status.task_id, status.sequence, status.agent_id))
                         if status.state is not TaskState.RUNNING:
                             self._follow(status)
-                case actions.SendOffers():
+                case SendOffers():
                     for offer in order.offers:
                         self._consider(offer, message)
-                case actions.AnswerAccept():
+                case AnswerAccept():
                     for answer in order.answers:
                         assert answer.rejection is None, (
                             f"framework {self.name}: nobody else had what it was offered: {answer}"
                         )
-                case actions.WelcomeFramework():
+                case WelcomeFramework():
                     self._work = PoolFramework(order.framework_id, self.name, self.role)
-                case actions.AnswerCall():
+                case AnswerCall():
                     assert order.code is CallCode.OK, f"framework {self.name}: {order}"
                 case _:
                     raise AssertionError(
@@ -150,7 +158,7 @@ class TraceFramework:
         self.jobs -= 1
         self._finished(self, active.job)
 
-    def _consider(self, offer: actions.OfferTerms, message: list[events.Event]) -> None:
+    def _consider(self, offer: OfferTerms, message: list[events.Event]) -> None:
         queue = self._work.queues[offer.class_id]
         if not queue.is_gang:
             message.append(self._accept(offer))
@@ -163,7 +171,7 @@ class TraceFramework:
             patience_ms = min(self._gang_patience_ms, offer.lease_ms // 2)
             gang.patience = self._engine.maybe_after(patience_ms, partial(self._give_up, offer.class_id))
 
-    def _accept(self, offer: actions.OfferTerms) -> events.OfferAccepted:
+    def _accept(self, offer: OfferTerms) -> events.OfferAccepted:
         specs: list[TaskSpec] = []
         for waiting, units in self._work.take(offer.class_id, offer.units):
             specs += self._launch(offer, waiting, units)
@@ -174,7 +182,7 @@ class TraceFramework:
             tasks=tuple(specs),
         )
 
-    def _launch(self, offer: actions.OfferTerms, waiting: Waiting, units: int) -> list[TaskSpec]:
+    def _launch(self, offer: OfferTerms, waiting: Waiting, units: int) -> list[TaskSpec]:
         batch = Batch(
             job=waiting.job.job,
             bundle=waiting.bundle,

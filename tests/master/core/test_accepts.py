@@ -1,8 +1,14 @@
 """What becomes of an offer that a framework accepts, task by task."""
 
-from fairlead_master.core import actions
 from fairlead_master.core.events import InvalidTask
 from fairlead_proto.codes import CallCode, Rejection
+from fairlead_proto.framework_events import (
+    AnswerAccept,
+    ForwardStatuses,
+    LaunchAnswer,
+    OfferTerms,
+    SendOffers,
+)
 from fairlead_proto.ids import AgentId, FrameworkId
 from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.task_state import TaskState
@@ -33,9 +39,7 @@ def test_an_accepted_offer_launches_in_order_and_frees_the_rest() -> None:
             framework_id=framework_id,
             tasks=(a_spec("t2"), a_spec("t1")),
         ),
-        accept_answered(
-            cluster, framework, offer.offer_id, actions.LaunchAnswer("t2"), actions.LaunchAnswer("t1")
-        ),
+        accept_answered(cluster, framework, offer.offer_id, LaunchAnswer("t2"), LaunchAnswer("t1")),
     ]
     assert cluster.state(framework_id, "t1") is TaskState.STAGING
     assert [again.units for again in cluster.offers()] == [2], "units not launched are wanted again"
@@ -57,12 +61,12 @@ def test_a_repeated_accept_is_answered_as_before_and_launches_nothing() -> None:
     cluster.accept(framework, offer.offer_id, a_spec())
 
     again = cluster.accept(framework, offer.offer_id, a_spec())
-    assert again == [accept_answered(cluster, framework, "o1-1", actions.LaunchAnswer("t1"))]
+    assert again == [accept_answered(cluster, framework, "o1-1", LaunchAnswer("t1"))]
 
     cluster.report(agent, a_status("f1-1", state=TaskState.FINISHED))
     answer, told = cluster.accept(framework, offer.offer_id, a_spec())
-    assert answer == accept_answered(cluster, framework, "o1-1", actions.LaunchAnswer("t1"))
-    assert isinstance(told, actions.ForwardStatuses), "who repeats a call may have missed the end as well"
+    assert answer == accept_answered(cluster, framework, "o1-1", LaunchAnswer("t1"))
+    assert isinstance(told, ForwardStatuses), "who repeats a call may have missed the end as well"
     assert [(status.state, status.sequence) for status in told.statuses] == [(TaskState.FINISHED, 1)]
 
 
@@ -75,7 +79,7 @@ def test_a_repeated_accept_after_a_reconnection_is_answered_as_before() -> None:
     cluster.framework(framework_id="f1-1")
 
     assert cluster.accept(cluster.session, offer.offer_id, a_spec()) == [
-        accept_answered(cluster, cluster.session, "o1-1", actions.LaunchAnswer("t1"))
+        accept_answered(cluster, cluster.session, "o1-1", LaunchAnswer("t1"))
     ]
 
 
@@ -90,7 +94,7 @@ def test_a_used_offer_launches_no_other_task() -> None:
             cluster,
             framework,
             "o1-1",
-            actions.LaunchAnswer("t2", Rejection.EXPIRED, "offer o1-1 is over: it was used"),
+            LaunchAnswer("t2", Rejection.EXPIRED, "offer o1-1 is over: it was used"),
         )
     ]
     assert cluster.state("f1-1", "t2") is None, "a rejected task never exists"
@@ -107,7 +111,7 @@ def test_an_offer_of_another_framework_cannot_be_taken_or_declined() -> None:
             cluster,
             thief,
             "o1-1",
-            actions.LaunchAnswer("t1", Rejection.UNAUTHORIZED, "offer o1-1 was made to another framework"),
+            LaunchAnswer("t1", Rejection.UNAUTHORIZED, "offer o1-1 was made to another framework"),
         )
     ]
     assert cluster.decline(thief, offer.offer_id) == [
@@ -124,7 +128,7 @@ def test_an_offer_nobody_made_is_over() -> None:
             cluster,
             framework,
             "o7-7",
-            actions.LaunchAnswer("t1", Rejection.EXPIRED, "offer o7-7 is over: it is not known any more"),
+            LaunchAnswer("t1", Rejection.EXPIRED, "offer o7-7 is over: it is not known any more"),
         )
     ]
 
@@ -150,14 +154,14 @@ def test_tasks_that_exceed_their_offer_are_refused_one_by_one() -> None:
         cluster,
         framework,
         "o1-1",
-        actions.LaunchAnswer(
+        LaunchAnswer(
             "large",
             Rejection.NO_FIT,
             "task needs cpus=5,mem=1GiB, offer o1-1 of 2 x cpus=2,mem=2GiB has cpus=4,mem=4GiB left",
         ),
-        actions.LaunchAnswer("fits"),
-        actions.LaunchAnswer("rest"),
-        actions.LaunchAnswer(
+        LaunchAnswer("fits"),
+        LaunchAnswer("rest"),
+        LaunchAnswer(
             "third",
             Rejection.NO_FIT,
             "task needs cpus=0.001, offer o1-1 of 2 x cpus=2,mem=2GiB has nothing left",
@@ -176,7 +180,7 @@ def test_more_tasks_than_units_are_refused_even_if_they_would_fit() -> None:
         framework, offer.offer_id, a_spec("t1", unit=(1, 0, 0, 0)), a_spec("t2", unit=(1, 0, 0, 0))
     )
 
-    (answer,) = [action for action in accepted if isinstance(action, actions.AnswerAccept)]
+    (answer,) = [action for action in accepted if isinstance(action, AnswerAccept)]
     assert [entry.rejection for entry in answer.answers] == [None, Rejection.NO_FIT]
 
 
@@ -193,28 +197,24 @@ def test_an_invalid_description_is_refused_and_the_others_run() -> None:
         cluster,
         framework,
         "o1-1",
-        actions.LaunchAnswer("bad", Rejection.INVALID, "command: expected a word"),
-        actions.LaunchAnswer("t1"),
+        LaunchAnswer("bad", Rejection.INVALID, "command: expected a word"),
+        LaunchAnswer("t1"),
     )
 
 
-def offered_after_the_pause(cluster: Cluster) -> tuple[actions.OfferTerms, ...]:
+def offered_after_the_pause(cluster: Cluster) -> tuple[OfferTerms, ...]:
     sent = cluster.wait(cluster.master.settings.rejected_pause_ms)
-    return tuple(
-        terms for action in sent if isinstance(action, actions.SendOffers) for terms in action.offers
-    )
+    return tuple(terms for action in sent if isinstance(action, SendOffers) for terms in action.offers)
 
 
 def test_a_task_id_is_used_once_within_an_accept_across_accepts_and_after_the_end() -> None:
     cluster, agent, framework = a_pair()
     cluster.demand(framework, a_class(units=2))
     (offer,) = cluster.offers()
-    refused = actions.LaunchAnswer(
-        "t1", Rejection.INVALID, "task id t1: expected one that was not used before"
-    )
+    refused = LaunchAnswer("t1", Rejection.INVALID, "task id t1: expected one that was not used before")
 
     _, within = cluster.accept(framework, offer.offer_id, a_spec(), a_spec())
-    assert within == accept_answered(cluster, framework, "o1-1", actions.LaunchAnswer("t1"), refused)
+    assert within == accept_answered(cluster, framework, "o1-1", LaunchAnswer("t1"), refused)
 
     (second,) = offered_after_the_pause(cluster)
     across = cluster.accept(framework, second.offer_id, a_spec())
@@ -245,7 +245,7 @@ def test_an_accept_for_a_class_that_is_wanted_no_more_still_launches() -> None:
     launch, answer = cluster.accept(framework, offer.offer_id, a_spec())
 
     assert isinstance(launch, LaunchTasks)
-    assert answer == accept_answered(cluster, framework, "o1-1", actions.LaunchAnswer("t1"))
+    assert answer == accept_answered(cluster, framework, "o1-1", LaunchAnswer("t1"))
     assert cluster.offers() == []
 
 
@@ -261,4 +261,4 @@ def test_what_was_rejected_is_not_offered_again_at_once() -> None:
 
     assert cluster.offers() == []
     later = cluster.wait(cluster.master.settings.rejected_pause_ms)
-    assert sum(isinstance(action, actions.SendOffers) for action in later) == 1
+    assert sum(isinstance(action, SendOffers) for action in later) == 1

@@ -4,6 +4,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState
 from fairlead_proto.codes import RefusalCode
+from fairlead_proto.framework_events import AnnounceAgentGone, ForwardStatuses, RescindOffers
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, KillTask, PingAgent
 from fairlead_proto.task_state import Reason, TaskState
@@ -44,7 +45,7 @@ def killed(session: int, task_id: str, reason: Reason) -> KillTask:
 
 def told(
     session: int, state: TaskState, reason: Reason, message: str, at_ms: int, task_id: str = "t1"
-) -> actions.ForwardStatuses:
+) -> ForwardStatuses:
     status = TaskStatus(
         framework_id=F,
         task_id=TaskId(task_id),
@@ -55,7 +56,7 @@ def told(
         message=message,
         timestamp_ms=at_ms,
     )
-    return actions.ForwardStatuses(session=session, statuses=(status,))
+    return ForwardStatuses(session=session, statuses=(status,))
 
 
 def a_running_task() -> tuple[Cluster, int, int]:
@@ -120,7 +121,7 @@ def test_a_newer_process_takes_over_and_the_old_session_is_closed() -> None:
     taken_over = cluster.agent(agent_id="a1-1", incarnation=2, tasks=[a_running(F)])
 
     assert taken_over == [
-        actions.RescindOffers(session=framework, offer_ids=(offer.offer_id,), reason="its agent left"),
+        RescindOffers(session=framework, offer_ids=(offer.offer_id,), reason="its agent left"),
         refused(agent, RefusalCode.SUPERSEDED, "a newer session took over"),
         confirmed(3),
     ]
@@ -220,7 +221,7 @@ def test_a_staging_deadline_does_not_judge_an_agent_that_is_away() -> None:
     assert cluster.wait(60_000) == []
     assert cluster.state(F) is S.STAGING
     back = cluster.agent(agent_id="a1-1", tasks=[a_running(F)], unacknowledged=[a_status(F)])
-    assert back == [confirmed(3), actions.ForwardStatuses(session=framework, statuses=(a_status(F),))]
+    assert back == [confirmed(3), ForwardStatuses(session=framework, statuses=(a_status(F),))]
 
 
 def test_a_task_the_agent_came_back_without_is_lost() -> None:
@@ -240,7 +241,7 @@ def test_an_end_that_could_not_be_delivered_comes_with_the_registration() -> Non
 
     assert cluster.agent(agent_id="a1-1", unacknowledged=[over]) == [
         confirmed(3),
-        actions.ForwardStatuses(session=framework, statuses=(over,)),
+        ForwardStatuses(session=framework, statuses=(over,)),
     ]
     assert cluster.state(F) is S.FINISHED
 
@@ -274,7 +275,7 @@ def test_a_task_returns_from_unreachable_with_its_agent() -> None:
     ]
     assert charged(cluster) == resources(1, 1)
     over = a_status(F, state=S.FINISHED, sequence=2)
-    assert cluster.report(3, over) == [actions.ForwardStatuses(session=framework, statuses=(over,))]
+    assert cluster.report(3, over) == [ForwardStatuses(session=framework, statuses=(over,))]
 
 
 def test_the_end_of_an_unreachable_task_is_believed_when_its_agent_returns() -> None:
@@ -284,7 +285,7 @@ def test_the_end_of_an_unreachable_task_is_believed_when_its_agent_returns() -> 
     over = a_status(F, state=S.FINISHED, sequence=2)
 
     assert cluster.agent(agent_id="a1-1", unacknowledged=[over])[2:] == [
-        actions.ForwardStatuses(session=framework, statuses=(over,))
+        ForwardStatuses(session=framework, statuses=(over,))
     ]
     assert charged(cluster) == resources()
 
@@ -299,7 +300,7 @@ def test_an_agent_that_never_returns_is_forgotten_and_its_tasks_are_gone() -> No
     message = f"agent a1-1 was given up after {DAY_MS} ms"
     assert forgotten == [
         told(framework, S.GONE, Reason.AGENT_REMOVED, message, cluster.now_ms),
-        actions.AnnounceAgentGone(session=framework, agent_id=A, reason="away too long"),
+        AnnounceAgentGone(session=framework, agent_id=A, reason="away too long"),
         actions.ForgetAgent(agent_id=A),
     ]
     assert cluster.master.agents == {}
@@ -400,7 +401,7 @@ def test_a_clock_that_is_off_by_an_hour_is_noted_and_nothing_else() -> None:
     framework, _ = cluster.new_framework()
     cluster.launch(framework, "t1")
     early = a_status(F)
-    assert cluster.report(session, early) == [actions.ForwardStatuses(session=framework, statuses=(early,))]
+    assert cluster.report(session, early) == [ForwardStatuses(session=framework, statuses=(early,))]
 
 
 def test_attributes_of_an_agent_that_comes_back_count_from_then_on() -> None:

@@ -4,17 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fairlead_master.core import events, settings
-from fairlead_master.core.actions import (
-    Action,
-    AnnounceAgentGone,
-    FinishReconciliation,
-    ForgetAgent,
-    ForwardStatuses,
-    StoreAgent,
-    StoreFramework,
-)
+from fairlead_master.core.actions import Action, ForgetAgent, StoreAgent, StoreFramework
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState
+from fairlead_proto.framework_events import AnnounceAgentGone, FinishReconciliation, ForwardStatuses
 from fairlead_proto.ids import DEFAULT_ROLE, AgentId, FrameworkId
 from fairlead_proto.orders import KillTask
 from fairlead_proto.task_state import TaskState

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
 from fairlead_master.core import actions, events
-from fairlead_master.core.actions import OfferTerms
+from fairlead_proto.framework_events import ForwardStatuses, OfferTerms, RescindOffers, SendOffers
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.resources import Vector, fits, scale, subtract, sum_vectors
@@ -60,14 +60,14 @@ class Books(RuleBasedStateMachine):
     def follow(self, found: list[actions.Action]) -> None:
         """Take note of offers that were made or ended, and of launches the master gave up."""
         for action in found:
-            if isinstance(action, actions.SendOffers):
+            if isinstance(action, SendOffers):
                 owner = next(identity for session, identity in self.frameworks if session == action.session)
                 for terms in action.offers:
                     self.reference.offered[terms.offer_id] = (owner, terms)
-            elif isinstance(action, actions.RescindOffers):
+            elif isinstance(action, RescindOffers):
                 for offer_id in action.offer_ids:
                     del self.reference.offered[offer_id]
-            elif isinstance(action, actions.ForwardStatuses):
+            elif isinstance(action, ForwardStatuses):
                 for status in action.statuses:
                     assert status.state is TaskState.DROPPED, "no agent said anything"
                     del self.reference.launched[status.key]

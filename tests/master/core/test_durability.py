@@ -7,6 +7,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.durability import Released, refusal, release, subject, untold
 from fairlead_master.core.machine import Remembered
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
+from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, SendOffers
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, KillTask
 from fairlead_proto.reports import AgentConnected
@@ -40,7 +41,7 @@ def a_registration(agent_id: str | None = None, *, cpus: float = 4) -> AgentConn
     )
 
 
-END = actions.EndFrameworkSession(session=9, code=ErrorCode.LIMIT, detail=WHY)
+END = EndFrameworkSession(session=9, code=ErrorCode.LIMIT, detail=WHY)
 AGENT_END = EndAgentSession(session=9, code=RefusalCode.LIMIT, detail=WHY)
 NO = actions.AnswerOperator(request=1, code=CallCode.LIMIT, error=WHY)
 A_WEIGHT = Weight(2.0)
@@ -114,7 +115,7 @@ def test_who_was_to_be_told_a_new_id_is_refused_and_undone() -> None:
 
     assert released == Released(
         [
-            actions.EndFrameworkSession(session=1, code=ErrorCode.LIMIT, detail=WHY),
+            EndFrameworkSession(session=1, code=ErrorCode.LIMIT, detail=WHY),
             EndAgentSession(session=2, code=RefusalCode.LIMIT, detail=WHY),
         ],
         [
@@ -136,15 +137,15 @@ def test_an_agent_nobody_may_hear_of_is_left_out_of_offers() -> None:
     cluster.new_agent()
     stored = next(order for order in cluster.agent() if isinstance(order, actions.StoreAgent))
     cluster.now_ms += cluster.master.settings.allocation_window_ms
-    (sent,) = [order for order in cluster.tick() if isinstance(order, actions.SendOffers)]
+    (sent,) = [order for order in cluster.tick() if isinstance(order, SendOffers)]
 
     (left,) = release([sent], untold([stored]), WHY).orders
 
-    assert isinstance(left, actions.SendOffers)
+    assert isinstance(left, SendOffers)
     assert {terms.agent_id for terms in sent.offers} == {"a1-1", "a1-2"}
     assert {terms.agent_id for terms in left.offers} == {"a1-1"}
     assert release([left], untold([stored]), WHY).orders == [left]
-    only = actions.SendOffers(session=session, offers=tuple(t for t in sent.offers if t.agent_id == "a1-2"))
+    only = SendOffers(session=session, offers=tuple(t for t in sent.offers if t.agent_id == "a1-2"))
     assert release([only], untold([stored]), WHY).orders == []
 
 
@@ -158,7 +159,7 @@ def test_ends_that_are_not_written_take_effect_and_are_not_answered_as_done() ->
     released = release(orders, untold([]), WHY)
 
     assert [type(order) for order in released.orders] == [
-        actions.EndFrameworkSession,
+        EndFrameworkSession,
         KillTask,
         actions.AnswerOperator,
     ]
@@ -176,9 +177,7 @@ def test_a_teardown_that_is_not_written_is_not_answered_as_done() -> None:
     released = release(cluster.teardown(session), untold([]), WHY)
 
     assert released.orders == [
-        actions.AnswerCall(
-            session=session, request_id=cluster.request, code=CallCode.LIMIT, detail=NOT_WRITTEN
-        )
+        AnswerCall(session=session, request_id=cluster.request, code=CallCode.LIMIT, detail=NOT_WRITTEN)
     ]
 
 

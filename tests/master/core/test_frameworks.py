@@ -5,6 +5,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.events import FrameworkConnected
 from fairlead_master.core.machine import Remembered
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, WelcomeFramework
 from fairlead_proto.ids import FrameworkId, Role, TaskId
 from fairlead_proto.orders import AcknowledgeStatuses, KillTask
 from fairlead_proto.task_state import Reason, TaskState
@@ -23,8 +24,8 @@ def stored(framework_id: str = "f1-1", role: str = "default", principal: str = "
     )
 
 
-def welcomed(session: int, framework_id: str = "f1-1", role: str = "default") -> actions.WelcomeFramework:
-    return actions.WelcomeFramework(
+def welcomed(session: int, framework_id: str = "f1-1", role: str = "default") -> WelcomeFramework:
+    return WelcomeFramework(
         session=session,
         framework_id=FrameworkId(framework_id),
         role=Role(role),
@@ -33,8 +34,8 @@ def welcomed(session: int, framework_id: str = "f1-1", role: str = "default") ->
     )
 
 
-def ended(session: int, code: ErrorCode, detail: str) -> actions.EndFrameworkSession:
-    return actions.EndFrameworkSession(session=session, code=code, detail=detail)
+def ended(session: int, code: ErrorCode, detail: str) -> EndFrameworkSession:
+    return EndFrameworkSession(session=session, code=code, detail=detail)
 
 
 def kill_of(session: int, task_id: str, reason: Reason, framework_id: str = "f1-1") -> KillTask:
@@ -167,9 +168,7 @@ def test_demand_does_not_survive_the_session_and_its_version_starts_anew() -> No
     assert cluster.offers() == []
     answer = cluster.demand(cluster.session, a_class(), version=1)
 
-    assert answer == [
-        actions.AnswerCall(session=3, request_id=cluster.request, code=CallCode.OK, demand_version=1)
-    ]
+    assert answer == [AnswerCall(session=3, request_id=cluster.request, code=CallCode.OK, demand_version=1)]
 
 
 def test_tasks_outlive_their_framework_until_its_failover_timeout() -> None:
@@ -226,7 +225,7 @@ def test_teardown_ends_the_tasks_and_closes_the_account_after_the_last_of_them()
         kill_of(agent, "t1", Reason.FRAMEWORK_REMOVED),
         kill_of(agent, "t2", Reason.FRAMEWORK_REMOVED),
         actions.ForgetFramework(framework_id=framework_id),
-        actions.AnswerCall(session=session, request_id=cluster.request, code=CallCode.OK),
+        AnswerCall(session=session, request_id=cluster.request, code=CallCode.OK),
     ]
     assert framework_id in cluster.master.frameworks, "its tasks still hold resources"
 

@@ -11,18 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_master.core import offers, settings
-from fairlead_master.core.actions import (
-    Action,
-    AnswerAccept,
-    ForgetAgent,
-    LaunchAnswer,
-    RescindOffers,
-    SendOffers,
-)
+from fairlead_master.core.actions import Action, ForgetAgent
 from fairlead_master.core.events import PolicySet
 from fairlead_master.core.machine import is_in_parts
 from fairlead_master.core.state import AgentState
 from fairlead_proto.codes import Rejection
+from fairlead_proto.framework_events import AnswerAccept, LaunchAnswer, RescindOffers, SendOffers
 from fairlead_proto.ids import AgentId, FrameworkId
 from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.tasks import RunningTask

@@ -2,9 +2,16 @@
 
 from itertools import pairwise
 
-from fairlead_master.core import actions
 from fairlead_master.core.events import AgentBeat, DeclineScope
 from fairlead_proto.codes import CallCode, Rejection
+from fairlead_proto.framework_events import (
+    AnswerCall,
+    InfeasibleClass,
+    LaunchAnswer,
+    OfferTerms,
+    RescindOffers,
+    SendOffers,
+)
 from fairlead_proto.ids import AgentId, ClassId, OfferId, TaskId
 from fairlead_proto.tasks import Constraint, Operator
 from tests.builders.master import (
@@ -27,10 +34,10 @@ def test_demand_is_answered_with_its_version_and_served_by_the_next_cycle() -> N
 
     assert answer == [answered(cluster, framework, CallCode.OK, version=5)]
     assert offers == [
-        actions.SendOffers(
+        SendOffers(
             session=framework,
             offers=(
-                actions.OfferTerms(
+                OfferTerms(
                     offer_id=OfferId("o1-1"),
                     agent_id=AgentId("a1-1"),
                     hostname="host",
@@ -85,17 +92,17 @@ def test_a_demand_larger_than_any_agent_is_refused_and_says_what_is_missing() ->
 
     detail = "class big needs cpus=6,mem=8GiB: no registered agent is large enough; the nearest, a1-1, lacks cpus=2"
     assert answer == [
-        actions.AnswerCall(
+        AnswerCall(
             session=framework,
             request_id=cluster.request,
             code=CallCode.INFEASIBLE,
             detail=detail,
             demand_version=1,
             infeasible=(
-                actions.InfeasibleClass(
+                InfeasibleClass(
                     class_id=ClassId("big"),
                     best_agent_id=AgentId("a1-1"),
-                    missing=resources(cpus=2),
+                    missing={"cpus": 2_000},
                     detail=detail,
                 ),
             ),
@@ -109,7 +116,7 @@ def test_a_demand_that_no_agent_may_take_is_refused_by_its_constraint() -> None:
 
     (answer,) = cluster.demand(framework, a_class(constraints=[Constraint("rack", Operator.EQUALS, ("z",))]))
 
-    assert isinstance(answer, actions.AnswerCall)
+    assert isinstance(answer, AnswerCall)
     assert answer.code is CallCode.INFEASIBLE
     assert answer.detail == "class c: no registered agent meets rack=z"
     assert answer.infeasible[0].best_agent_id is None
@@ -134,10 +141,8 @@ def test_an_offer_that_is_not_answered_ends_with_its_lease_and_is_made_again() -
     assert cluster.wait(4_999) == []
     ended, offered = cluster.wait(1)
 
-    assert ended == actions.RescindOffers(
-        session=framework, offer_ids=(first.offer_id,), reason="its lease ended"
-    )
-    assert isinstance(offered, actions.SendOffers)
+    assert ended == RescindOffers(session=framework, offer_ids=(first.offer_id,), reason="its lease ended")
+    assert isinstance(offered, SendOffers)
     assert offered.offers[0].offer_id == "o1-2"
     assert cluster.report(agent) == []
     assert cluster.accept(framework, first.offer_id, a_spec()) == [
@@ -145,7 +150,7 @@ def test_an_offer_that_is_not_answered_ends_with_its_lease_and_is_made_again() -
             cluster,
             framework,
             first.offer_id,
-            actions.LaunchAnswer("t1", Rejection.EXPIRED, "offer o1-1 is over: its lease ended"),
+            LaunchAnswer("t1", Rejection.EXPIRED, "offer o1-1 is over: its lease ended"),
         )
     ]
 
@@ -157,15 +162,13 @@ def test_offers_of_an_agent_that_leaves_are_rescinded_and_cannot_be_taken() -> N
 
     gone = cluster.agent_leaves(agent)
 
-    assert gone == [
-        actions.RescindOffers(session=framework, offer_ids=(offer.offer_id,), reason="its agent left")
-    ]
+    assert gone == [RescindOffers(session=framework, offer_ids=(offer.offer_id,), reason="its agent left")]
     assert cluster.accept(framework, offer.offer_id, a_spec()) == [
         accept_answered(
             cluster,
             framework,
             "o1-1",
-            actions.LaunchAnswer("t1", Rejection.AGENT_GONE, "offer o1-1 is over: its agent left"),
+            LaunchAnswer("t1", Rejection.AGENT_GONE, "offer o1-1 is over: its agent left"),
         )
     ]
 
@@ -182,7 +185,7 @@ def test_a_declined_class_is_not_offered_anywhere_until_the_time_is_up() -> None
     assert cluster.wait(1_999) == []
     (again,) = cluster.wait(1)
 
-    assert isinstance(again, actions.SendOffers)
+    assert isinstance(again, SendOffers)
 
 
 def test_a_declined_agent_is_not_offered_for_that_class_until_the_time_is_up() -> None:
@@ -198,7 +201,7 @@ def test_a_declined_agent_is_not_offered_for_that_class_until_the_time_is_up() -
     assert {offer.agent_id, other.agent_id} == {"a1-1", "a1-2"}
     assert cluster.offers() == []
     later = cluster.wait(cluster.master.settings.decline_ttl_ms)
-    assert [type(action) for action in later] == [actions.SendOffers]
+    assert [type(action) for action in later] == [SendOffers]
 
 
 def test_a_decline_without_scope_is_offered_again_at_once() -> None:
@@ -245,7 +248,7 @@ def test_events_within_the_window_share_one_cycle() -> None:
     assert cluster.machine.next_deadline_ms(cluster.now_ms) == cluster.now_ms + 4
     assert cluster.tick() == [], "a tick before the window is over allocates nothing"
     (offers,) = cluster.wait(4)
-    assert isinstance(offers, actions.SendOffers)
+    assert isinstance(offers, SendOffers)
     assert TaskId(offers.offers[0].class_id) == "y"
 
 
@@ -278,7 +281,7 @@ def test_offers_nobody_answers_come_less_and_less_often() -> None:
     while len(offered_ms) < 5:
         cluster.step(AgentBeat(session=agent, used=()))
         sent = cluster.tick()
-        if any(isinstance(action, actions.SendOffers) for action in sent):
+        if any(isinstance(action, SendOffers) for action in sent):
             offered_ms.append(cluster.now_ms)
         due = cluster.machine.next_deadline_ms(cluster.now_ms)
         assert due is not None

@@ -8,6 +8,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.state import AgentState
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, RescindOffers, WelcomeFramework
 from fairlead_proto.ids import AgentId, FrameworkId, Role, TaskId
 from fairlead_proto.orders import KillTask, LaunchTasks
 from fairlead_proto.task_state import Reason, TaskState
@@ -100,7 +101,7 @@ def test_an_operator_ends_a_framework_with_its_tasks_and_its_session() -> None:
     answer = cluster.step(events.OperatorTeardownAsked(request=7, framework_id=F))
 
     assert answer == [
-        actions.EndFrameworkSession(
+        EndFrameworkSession(
             session=framework,
             code=ErrorCode.UNKNOWN_FRAMEWORK,
             detail="framework f1-1 was ended by an operator",
@@ -133,7 +134,7 @@ def test_a_framework_that_is_ended_is_told_why_if_the_operator_says_so() -> None
         events.OperatorTeardownAsked(request=7, framework_id=F, detail="the cluster was stopped")
     )
 
-    (ended,) = [action for action in answer if isinstance(action, actions.EndFrameworkSession)]
+    (ended,) = [action for action in answer if isinstance(action, EndFrameworkSession)]
     assert ended.detail == "framework f1-1 was ended: the cluster was stopped"
 
 
@@ -171,7 +172,7 @@ def test_weights_beyond_the_bound_are_refused_and_the_master_goes_on() -> None:
             error=f"weights: expected at most {WEIGHTS_MAX} roles with one, got another for late",
         )
     ]
-    assert [type(action) for action in brought] == [actions.StoreFramework, actions.WelcomeFramework]
+    assert [type(action) for action in brought] == [actions.StoreFramework, WelcomeFramework]
     assert changed[0] == actions.StoreWeight(role=Role("r0"), weight=Weight(5.0))
     assert len(cluster.master.weights) == WEIGHTS_MAX
 
@@ -265,7 +266,7 @@ def test_offers_of_slots_that_there_is_no_room_for_end_with_them() -> None:
 
     answer = set_policy(cluster, policy="drf")
 
-    assert answer[0] == actions.RescindOffers(
+    assert answer[0] == RescindOffers(
         session=framework, offer_ids=(offer.offer_id,), reason="the policy changed and its agent is too full"
     )
     assert [again.units for again in cluster.offers()] == [1]
@@ -325,7 +326,7 @@ def test_another_policy_is_answered_at_once_and_decides_when_all_are_ranked() ->
     assert answer == actions.AnswerOperator(request=7)
     assert cluster.master.allocator.is_cut_short
     session, framework_id = cluster.new_framework(role="late")
-    assert isinstance(cluster.demand(session, a_class())[-1], actions.AnswerCall)
+    assert isinstance(cluster.demand(session, a_class())[-1], AnswerCall)
     cluster.wait(500)
     assert [offer.framework.framework_id for offer in cluster.master.offers.values()] == [framework_id]
 

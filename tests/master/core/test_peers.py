@@ -3,11 +3,11 @@
 import pytest
 
 from fairlead_master.core import actions, settings
-from fairlead_master.core.actions import AnswerCall, EndFrameworkSession
 from fairlead_master.core.events import FrameworkConnected, FrameworkDisconnected
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import Master
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, WelcomeFramework
 from fairlead_proto.ids import FrameworkId, Role
 from tests.builders.master import Cluster, a_class
 
@@ -51,7 +51,7 @@ def test_a_failover_timeout_beyond_the_bound_is_shortened_and_the_framework_is_t
     cluster.framework_leaves(1)
 
     assert isinstance(store, actions.StoreFramework)
-    assert isinstance(welcome, actions.WelcomeFramework)
+    assert isinstance(welcome, WelcomeFramework)
     assert store.failover_timeout_ms == welcome.failover_timeout_ms == granted_ms
     assert cluster.machine.next_deadline_ms(cluster.now_ms) == cluster.now_ms + granted_ms
 

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from fairlead_master.allocation.policies import names
-from fairlead_master.core.actions import AnswerAccept, AnswerCall
 from fairlead_master.core.events import AgentBeat, DeclineScope
 from fairlead_proto.codes import CallCode, Rejection
+from fairlead_proto.framework_events import AnswerAccept, AnswerCall
 from fairlead_proto.ids import ClassId, TaskId
 from fairlead_proto.orders import LaunchTasks
 from fairlead_proto.resources import Vector

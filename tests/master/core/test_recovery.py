@@ -8,6 +8,13 @@ from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import AgentState
 from fairlead_master.views import framework_info, task_info
 from fairlead_proto.codes import Rejection
+from fairlead_proto.framework_events import (
+    AnswerAccept,
+    FinishReconciliation,
+    ForwardStatuses,
+    SendOffers,
+    WelcomeFramework,
+)
 from fairlead_proto.ids import DEFAULT_ROLE, AgentId, FrameworkId, Role, TaskId
 from fairlead_proto.orders import ConfirmAgent, KillTask
 from fairlead_proto.task_state import Reason, TaskState
@@ -48,13 +55,13 @@ def states_told(found: list[actions.Action]) -> list[tuple[str, TaskState, Reaso
     return [
         (status.task_id, status.state, status.reason)
         for action in found
-        if isinstance(action, actions.ForwardStatuses)
+        if isinstance(action, ForwardStatuses)
         for status in action.statuses
     ]
 
 
 def end_marker(found: list[actions.Action]) -> tuple[AgentId, ...]:
-    (end,) = [action for action in found if isinstance(action, actions.FinishReconciliation)]
+    (end,) = [action for action in found if isinstance(action, FinishReconciliation)]
     return end.recovering_agent_ids
 
 
@@ -64,7 +71,7 @@ def test_what_was_written_down_is_there_again() -> None:
     assert cluster.master.agents[A].state is AgentState.RECOVERING
     assert cluster.master.weights == {Role("eng"): Weight(3.0)}
     assert cluster.framework(framework_id=F, last_epoch=1) == [
-        actions.WelcomeFramework(
+        WelcomeFramework(
             session=1,
             framework_id=F,
             role=DEFAULT_ROLE,
@@ -105,7 +112,7 @@ def test_the_wait_for_known_agents_is_bounded() -> None:
     assert cluster.wait(9_999) == []
     (offers,) = cluster.wait(1)
 
-    assert isinstance(offers, actions.SendOffers)
+    assert isinstance(offers, SendOffers)
     assert offers.offers[0].agent_id == A
 
 
@@ -130,7 +137,7 @@ def test_running_tasks_are_adopted_and_counted_before_anything_is_offered() -> N
 
     assert adopted == [
         ConfirmAgent(session=2, agent_id=A, heartbeat_interval_ms=5_000),
-        actions.ForwardStatuses(session=framework, statuses=(report,)),
+        ForwardStatuses(session=framework, statuses=(report,)),
     ]
     assert cluster.state(F) is S.RUNNING
     assert cluster.master.frameworks[F].tasks[TaskId("t1")].labels == {"stage": "train"}
@@ -185,7 +192,7 @@ def test_an_accept_repeated_to_the_next_master_is_answered_by_what_became_of_the
     answer = cluster.accept(framework, "o1-7", a_spec("t1"), a_spec("t2"), a_spec("t3"))
 
     answered, told = answer
-    assert isinstance(answered, actions.AnswerAccept)
+    assert isinstance(answered, AnswerAccept)
     assert [(entry.task_id, entry.rejection) for entry in answered.answers] == [
         ("t1", None),
         ("t2", None),

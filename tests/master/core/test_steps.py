@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from fairlead_master.core import settings
-from fairlead_master.core.actions import Action, AnswerCall, FinishReconciliation, ForwardStatuses, SendOffers
+from fairlead_master.core.actions import Action
 from fairlead_master.core.events import DeclineScope, KillAsked, OffersDeclined, ReconcileAsked
 from fairlead_master.core.machine import Machine
 from fairlead_proto.codes import CallCode
+from fairlead_proto.framework_events import AnswerCall, FinishReconciliation, ForwardStatuses, SendOffers
 from fairlead_proto.ids import FrameworkId, OfferId, TaskId
 from fairlead_proto.orders import EndAgentSession, KillTask
 from fairlead_proto.task_state import TaskState

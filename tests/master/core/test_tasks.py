@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from fairlead_master import views
-from fairlead_master.core import actions, events
+from fairlead_master.core import events
 from fairlead_master.core.tasks import kept_labels, shortened
 from fairlead_proto.codes import CallCode
+from fairlead_proto.framework_events import AnswerCall, FinishReconciliation, ForwardStatuses
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.orders import AcknowledgeStatuses, ConfirmAgent, KillTask
 from fairlead_proto.task_state import Reason, TaskState
@@ -29,8 +30,8 @@ def a_running_task(*task_ids: str) -> tuple[Cluster, int, int]:
     return cluster, agent, framework
 
 
-def forwarded(session: int, *statuses: TaskStatus) -> actions.ForwardStatuses:
-    return actions.ForwardStatuses(session=session, statuses=statuses)
+def forwarded(session: int, *statuses: TaskStatus) -> ForwardStatuses:
+    return ForwardStatuses(session=session, statuses=statuses)
 
 
 def acknowledged(session: int, *items: tuple[str, int]) -> AcknowledgeStatuses:
@@ -139,7 +140,7 @@ def test_a_report_of_an_agent_that_does_not_have_the_task_is_not_believed() -> N
     assert over == [acknowledged(other, ("t1", 3))]
     assert cluster.state(F) is S.RUNNING
     told, _ = cluster.reconcile(framework, "t1")
-    assert isinstance(told, actions.ForwardStatuses)
+    assert isinstance(told, ForwardStatuses)
     assert [(status.agent_id, status.sequence) for status in told.statuses] == [("a1-1", 1)]
 
 
@@ -235,7 +236,7 @@ def test_a_kill_goes_to_the_agent_and_is_repeated_until_the_task_ends() -> None:
     kill = killed(agent, grace_ms=700)
     assert answer == [
         kill,
-        actions.AnswerCall(session=framework, request_id=cluster.request, code=CallCode.OK),
+        AnswerCall(session=framework, request_id=cluster.request, code=CallCode.OK),
     ]
     assert cluster.wait(9_999) == []
     assert cluster.wait(1) == [kill]
@@ -261,7 +262,7 @@ def test_a_kill_of_a_task_on_an_agent_that_is_away_is_sent_when_it_returns() -> 
     cluster.agent_leaves(agent)
 
     assert cluster.kill(framework, "t1") == [
-        actions.AnswerCall(session=framework, request_id=cluster.request, code=CallCode.OK)
+        AnswerCall(session=framework, request_id=cluster.request, code=CallCode.OK)
     ]
     assert cluster.agent(agent_id="a1-1", tasks=[a_running(F)]) == [
         ConfirmAgent(session=cluster.session, agent_id=AgentId("a1-1"), heartbeat_interval_ms=5_000),
@@ -275,7 +276,7 @@ def test_a_kill_names_the_tasks_it_does_not_know_and_ends_the_others() -> None:
 
     assert cluster.kill(framework, "t9", "t1", "t2") == [
         killed(agent),
-        actions.AnswerCall(
+        AnswerCall(
             session=framework, request_id=cluster.request, code=CallCode.UNKNOWN, detail="tasks not known: t9"
         ),
     ]
@@ -287,7 +288,7 @@ def test_a_framework_cannot_kill_the_tasks_of_another() -> None:
 
     (answer,) = cluster.kill(other, "t1")
 
-    assert isinstance(answer, actions.AnswerCall)
+    assert isinstance(answer, AnswerCall)
     assert answer.code is CallCode.UNKNOWN
 
 
@@ -324,13 +325,11 @@ def test_all_live_tasks_are_reconciled_and_the_end_is_marked() -> None:
     answer = cluster.reconcile(framework)
 
     running, end = answer
-    assert isinstance(running, actions.ForwardStatuses)
+    assert isinstance(running, ForwardStatuses)
     assert [(status.task_id, status.state, status.sequence) for status in running.statuses] == [
         ("t1", S.RUNNING, 1)
     ]
-    assert end == actions.FinishReconciliation(
-        session=framework, request_id=cluster.request, recovering_agent_ids=()
-    )
+    assert end == FinishReconciliation(session=framework, request_id=cluster.request, recovering_agent_ids=())
 
 
 def test_each_task_asked_for_is_reconciled_over_and_unknown_ones_included() -> None:
@@ -339,7 +338,7 @@ def test_each_task_asked_for_is_reconciled_over_and_unknown_ones_included() -> N
 
     told, _ = cluster.reconcile(framework, "t1", "t2", "t9")
 
-    assert isinstance(told, actions.ForwardStatuses)
+    assert isinstance(told, ForwardStatuses)
     assert [(status.task_id, status.state, status.exit_code) for status in told.statuses] == [
         ("t1", S.RUNNING, None),
         ("t2", S.FAILED, 3),
@@ -363,7 +362,7 @@ def test_reconciliation_repeats_an_agents_word_under_its_number_and_the_masters_
     assert [
         (status.state, status.sequence)
         for told in (away, back, lost)
-        if isinstance(told, actions.ForwardStatuses)
+        if isinstance(told, ForwardStatuses)
         for status in told.statuses
     ] == [(S.UNREACHABLE, 0), (S.RUNNING, 1), (S.LOST, 0)]
 
