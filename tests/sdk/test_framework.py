@@ -51,14 +51,15 @@ async def test_a_lost_task_is_tried_again_under_a_new_id(state: TaskState) -> No
     master.assert_launched_once()
 
 
-async def test_a_task_lost_again_and_again_is_given_up() -> None:
+@pytest.mark.parametrize("state", [TaskState.LOST, TaskState.DROPPED])
+async def test_a_task_lost_again_and_again_is_given_up(state: TaskState) -> None:
     master = a_master()
-    master.script("unlucky", Outcome(state=TaskState.LOST))
+    master.script("unlucky", Outcome(state=state))
 
     async with Framework("f", master=master) as framework:
         [result] = await master.finish(framework.run([a_task("unlucky", retries=2)]))
 
-    assert (result.state, result.attempts) == (TaskState.LOST, 3)
+    assert (result.state, result.attempts, result.exit_code) == (state, 3, None)
 
 
 async def test_output_that_is_known_to_be_empty_is_not_asked_for() -> None:

@@ -75,7 +75,7 @@ async def test_processes_run_and_their_codes_and_output_come_back(cluster: Local
 
     assert [result.state for result in results] == [TaskState.FAILED] * 3 + [TaskState.FINISHED]
     assert (results[0].exit_code, results[1].signal) == (3, 9)
-    assert results[2].reason.value == "COMMAND_NOT_FOUND"
+    assert (results[2].reason.value, results[2].exit_code) == ("COMMAND_NOT_FOUND", 127)
     assert (output, errors) == (["out\n", "me\n"], "err\n")
 
 

@@ -267,6 +267,9 @@ class _End:
     message: str = ""
 
 
+_SHELL_CODES: Final = {Reason.COMMAND_NOT_FOUND: 127, Reason.COMMAND_NOT_EXECUTABLE: 126}
+"""What a shell exits with for a command that it cannot run: scripts look for these."""
+
 _WELL = _End(TaskState.FINISHED, Reason.NONE)
 """How nearly all end."""
 
@@ -288,10 +291,10 @@ def end_exited(step: Step, task: LiveTask, event: ProcessExited) -> None:
 def end_start_failed(step: Step, task: LiveTask, event: ProcessStartFailed) -> None:
     """No process was made for a live task."""
     if task.kill is not None and task.kill.reason is not Reason.MAX_RUNTIME:
-        end = _killed(task.kill.reason, event.message)
+        _end(step, task, _killed(task.kill.reason, event.message))
     else:
         end = _End(TaskState.FAILED, event.reason, event.message)
-    _end(step, task, end)
+        _end(step, task, end, exit_code=_SHELL_CODES.get(event.reason))
     step.do(ForgetProcess(key=task.key))
 
 

@@ -53,7 +53,9 @@ class Outcome:
             return status
         state = self.state or status.state
         reason = self.reason or (_REASONS.get(state, status.reason) if self.state else status.reason)
-        return replace(status, state=state, reason=reason)
+        # What never ran, or is said not to have, was played by a command that is missing.
+        code = None if self.program().is_missing else status.exit_code
+        return replace(status, state=state, reason=reason, exit_code=code)
 
 
 _REASONS: Final = {

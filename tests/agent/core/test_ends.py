@@ -127,10 +127,11 @@ def test_kill_before_a_start_that_fails_is_killed() -> None:
     agent = a_registered_agent()
     agent.step(a_launch(), a_kill())
 
-    agent.step(ProcessStartFailed(key=a_key(), reason=Reason.SANDBOX_FAILED, message="disk full"))
+    agent.step(ProcessStartFailed(key=a_key(), reason=Reason.COMMAND_NOT_FOUND, message="no nonsuch in PATH"))
 
     end = the_end(agent)
     assert (end.state, end.reason) == (TaskState.KILLED, Reason.KILLED_BY_FRAMEWORK)
+    assert end.exit_code is None
 
 
 def test_tasks_of_a_dead_executor_fail_unless_their_exit_is_known() -> None:

@@ -1,5 +1,7 @@
 """A task is started at most once, and the master always learns where it is."""
 
+import pytest
+
 from fairlead_agent.core import limits
 from fairlead_agent.core.actions import Checkpoint, SendStatuses, StartProcess
 from fairlead_agent.core.events import (
@@ -127,14 +129,24 @@ def test_slow_start_is_confirmed_before_the_masters_patience_ends() -> None:
     ]
 
 
-def test_failed_start_is_a_failure_with_its_reason() -> None:
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (Reason.COMMAND_NOT_FOUND, 127),
+        (Reason.COMMAND_NOT_EXECUTABLE, 126),
+        (Reason.SANDBOX_FAILED, None),
+    ],
+)
+def test_failed_start_is_a_failure_with_its_reason_and_the_exit_code_of_a_shell(
+    reason: Reason, code: int | None
+) -> None:
     agent = a_registered_agent()
     agent.step(a_launch())
 
-    agent.step(ProcessStartFailed(key=a_key(), reason=Reason.COMMAND_NOT_FOUND, message="no nonsuch in PATH"))
+    agent.step(ProcessStartFailed(key=a_key(), reason=reason, message="no nonsuch in PATH"))
 
     assert agent.machine.state.over[a_key()] == a_status(
-        state=TaskState.FAILED, reason=Reason.COMMAND_NOT_FOUND, message="no nonsuch in PATH"
+        state=TaskState.FAILED, reason=reason, message="no nonsuch in PATH", exit_code=code
     )
 
 

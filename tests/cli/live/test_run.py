@@ -64,11 +64,22 @@ def test_run_whose_output_the_shell_has_closed_exits_with_the_tasks_code() -> No
     assert "unread" not in outcome.stderr
 
 
-def test_run_of_a_command_that_does_not_exist_says_so(invoke: Invoke) -> None:
+def test_run_of_a_command_that_does_not_exist_says_so_and_exits_with_127(invoke: Invoke) -> None:
     outcome = invoke("run", "--", "no-such-program-anywhere")
 
-    assert outcome.code not in (0, 2, 3, 4)
-    assert "no-such-program-anywhere" in outcome.err
+    assert outcome.code == 127
+    assert "command: 'no-such-program-anywhere' not found in PATH" in outcome.err
+
+
+def test_run_of_what_cannot_be_executed_says_so_and_exits_with_126(invoke: Invoke, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("#!/bin/sh\n")
+
+    outcome = invoke("run", "--retries", "1", "--", str(plain))
+
+    assert outcome.code == 126
+    assert f"command: expected a program, but {plain} is not executable" in outcome.err
+    assert invoke("run", "-q", "-n", "2", "--mem", "64MiB", "--", str(plain)).code == 1
 
 
 def test_quiet_run_prints_output_only(invoke: Invoke) -> None:
