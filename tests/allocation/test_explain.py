@@ -66,6 +66,27 @@ def test_the_only_large_agent_is_not_active() -> None:
     assert diagnosis.evidence["inactive"] == "large"
 
 
+def test_only_agents_that_meet_the_constraints_are_said_to_be_away() -> None:
+    allocator = an_allocator()
+    add_agent(allocator, "plain", TWO)
+    add_agent(allocator, "plain and away", TWO, active=False)
+    add_agent(allocator, "fast", TWO, {"ssd": "1"}, active=False)
+    add_framework(allocator, "f", ONE, constraints=SSD)
+
+    diagnosis = why(allocator)
+
+    assert diagnosis.reason is WaitReason.NO_AGENTS
+    assert diagnosis.sentence == (
+        "no active agent that meets ssd can hold cpus=1,mem=1GiB; 1 that could is registered but not active"
+    )
+    assert diagnosis.evidence == {
+        "agents": "3",
+        "agents_active": "1",
+        "inactive": "fast",
+        "constraints": "ssd",
+    }
+
+
 def test_no_agent_is_large_enough() -> None:
     allocator = an_allocator()
     add_agent(allocator, "small", cpus_and_mem(1, 1))

@@ -94,7 +94,11 @@ class Agent:
 
     def could_hold(self, unit: Vector, constraints: tuple[Constraint, ...]) -> bool:
         """Whether a unit might be placed on it if it were empty and reserved for nobody."""
-        return self.active and fits(unit, self.total) and self.meets(constraints)
+        return self.active and self.could_hold_if_active(unit, constraints)
+
+    def could_hold_if_active(self, unit: Vector, constraints: tuple[Constraint, ...]) -> bool:
+        """The same, whether or not it is active."""
+        return fits(unit, self.total) and self.meets(constraints)
 
 
 class Fit:

@@ -106,19 +106,34 @@ def _never_fits(scene: Scene, demand: Demand) -> Diagnosis | None:
     verdict = find_infeasibility(scene.agents.values(), *demand.shape.key, Counters())
     if verdict is not None:
         return _infeasible(scene, demand, verdict)
-    if any(agent.could_hold(*demand.shape.key) for agent in scene.agents.values()):
+    able = [agent for agent in scene.agents.values() if agent.could_hold_if_active(*demand.shape.key)]
+    if any(agent.active for agent in able):
         return None
-    large = [a.agent_id for a in scene.agents.values() if fits(demand.shape.unit, a.total)]
+    return _all_away(scene, demand, able)
+
+
+def _all_away(scene: Scene, demand: Demand, able: list[Agent]) -> Diagnosis:
+    """All agents that could hold a unit, and there are some, are inactive."""
+    evidence = {
+        "agents": str(len(scene.agents)),
+        "agents_active": str(sum(agent.active for agent in scene.agents.values())),
+        "inactive": ", ".join(agent.agent_id for agent in able[:10]),
+    }
+    condition = ""
+    if demand.shape.constraints:
+        evidence["constraints"] = _conditions(demand)
+        condition = f" that meets {_conditions(demand)}"
     return Diagnosis(
         reason=WaitReason.NO_AGENTS,
-        sentence=f"no active agent can hold {_unit(scene, demand)}; {len(large)} that could are registered but not active",
-        evidence={
-            "agents": str(len(scene.agents)),
-            "agents_active": str(sum(agent.active for agent in scene.agents.values())),
-            "inactive": ", ".join(large[:10]),
-        },
+        sentence=f"no active agent{condition} can hold {_unit(scene, demand)}; "
+        f"{len(able)} that could {'is' if len(able) == 1 else 'are'} registered but not active",
+        evidence=evidence,
         next_steps=("bring an inactive agent back", "start another agent"),
     )
+
+
+def _conditions(demand: Demand) -> str:
+    return " and ".join(map(str, demand.shape.constraints))
 
 
 def _infeasible(scene: Scene, demand: Demand, verdict: Infeasibility) -> Diagnosis:
@@ -146,7 +161,7 @@ def _infeasible(scene: Scene, demand: Demand, verdict: Infeasibility) -> Diagnos
             evidence=evidence,
             next_steps=("ask for less per task", "add a larger agent"),
         )
-    conditions = " and ".join(map(str, demand.shape.constraints))
+    conditions = _conditions(demand)
     return Diagnosis(
         reason=WaitReason.CONSTRAINT,
         sentence=f"none of the agents that meet {conditions} ({verdict.agents_matching}) is large enough for {unit}",
