@@ -37,6 +37,12 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
     "--env", "env", type=PAIR, multiple=True, metavar="K=V", help="Environment variable; repeatable."
 )
 @click.option(
+    "--workdir",
+    default="",
+    metavar="DIR",
+    help="Where a task starts: an absolute path on its agent's host [default: its sandbox, an empty directory]",
+)
+@click.option(
     "--constraint",
     "constraints",
     multiple=True,

@@ -27,6 +27,8 @@ class RunRequest:
     role: str = ""
     weight: float | None = None
     env: dict[str, str] = field(default_factory=dict)
+    workdir: str = ""
+    """Absolute, on the agent's host; empty is the sandbox."""
     constraints: Sequence[str] = ()
     max_runtime: str | None = None
     grace: str | None = None
@@ -54,6 +56,8 @@ class RunRequest:
         self._make_task("check", 1)
 
     def _make_task(self, task_id: str, index: int) -> Task:
+        if self.workdir and not self.workdir.startswith("/"):
+            raise Invalid(f"--workdir: expected an absolute path on the agent's host, got {self.workdir!r}")
         name = self.framework_name if self.count == 1 else f"{self.framework_name}-{index}"
         try:
             return Task(
@@ -64,6 +68,7 @@ class RunRequest:
                 disk=self.disk,
                 name=name,
                 env=self.env,
+                working_directory=self.workdir,
                 constraints=self.constraints,
                 max_runtime=self.max_runtime,
                 grace_period=self.grace,

@@ -64,6 +64,20 @@ def test_run_whose_output_the_shell_has_closed_exits_with_the_tasks_code() -> No
     assert "unread" not in outcome.stderr
 
 
+def test_run_starts_in_the_working_directory_asked_for(invoke: Invoke, tmp_path: Path) -> None:
+    assert invoke("run", "-q", "--workdir", str(tmp_path), "--", "pwd").out == f"{tmp_path}\n"
+
+    missing = invoke("run", "--workdir", str(tmp_path / "missing"), "--", "pwd")
+    no_directory = invoke("run", "-q", "--workdir", "/etc/hostname", "--", "pwd")
+    relative = invoke("run", "--workdir", "here", "--", "pwd")
+
+    assert (missing.code, missing.out) == (1, "")
+    assert f"working_directory: expected a directory, got '{tmp_path}/missing': No such file" in missing.err
+    assert "working_directory: expected a directory, got '/etc/hostname': Not a directory" in no_directory.err
+    assert (relative.code, relative.err.count("\n")) == (2, 1)
+    assert "--workdir: expected an absolute path on the agent's host, got 'here'" in relative.err
+
+
 def test_run_of_a_command_that_does_not_exist_says_so_and_exits_with_127(invoke: Invoke) -> None:
     outcome = invoke("run", "--", "no-such-program-anywhere")
 
