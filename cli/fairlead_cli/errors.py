@@ -6,6 +6,7 @@ that is raised is a bug of ours and shows its traceback.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
@@ -83,6 +84,18 @@ def told_if_a_process_is_lost() -> Iterator[None]:
             "--processes: one that did part of the work was ended from outside, perhaps for want of memory; "
             "with fewer at a time less is needed"
         ) from error
+
+
+@contextmanager
+def told_if_unwritable(out: Path) -> Iterator[None]:
+    """Have it said in a line if a folder given as ``--out`` cannot be written.
+
+    To be put around the writing only: standard output may fail as well, and is no business of ``--out``.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise Failed(f"--out {out}: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def reproduce(
     `list` names them and `all` computes all, which takes an hour; --quick or --out without ids means all, and the bare
     command lists. Each prints its rows and how they compare with what the paper prints. Exits with 1 if one of them broke.
     """
-    from fairlead_cli.errors import Failed, Invalid, told_if_a_process_is_lost
+    from fairlead_cli.errors import Invalid, told_if_a_process_is_lost, told_if_unwritable
     from fairlead_cli.printing import print_json
     from fairlead_lab.papers import catalogue, runner
     from fairlead_lab.papers.experiment import RunOptions
@@ -61,18 +61,17 @@ def reproduce(
     chosen = chosen or [experiment.id for experiment in catalogue.all_experiments()]
     options = RunOptions(seed=seed, is_quick=quick)
     outcomes: list[Outcome] = []
-    try:
-        if out is not None:
+    if out is not None:
+        with told_if_unwritable(out):
             out.mkdir(parents=True, exist_ok=True)
-        running = runner.run_all(chosen, options, processes=processes or cpu_count() or 1)
-        with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), closing(running):
-            for outcome in running:
-                outcomes.append(outcome)
-                _tell(outcome, len(outcomes), len(chosen), seed=seed, out=out, is_quiet=as_json)
-        if out is not None:
+    running = runner.run_all(chosen, options, processes=processes or cpu_count() or 1)
+    with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), closing(running):
+        for outcome in running:
+            outcomes.append(outcome)
+            _tell(outcome, len(outcomes), len(chosen), seed=seed, out=out, is_quiet=as_json)
+    if out is not None:
+        with told_if_unwritable(out):
             runner.write_verdicts(out, outcomes)
-    except OSError as error:
-        raise Failed(f"--out {out}: {error.strerror or error}") from error
     if as_json:
         outcomes.sort(key=lambda outcome: chosen.index(outcome.id))
         found = [outcome.as_json(seed) for outcome in outcomes]
@@ -107,6 +106,7 @@ def _tell(
     outcome: "Outcome", number: int, total: int, *, seed: int, out: Path | None, is_quiet: bool
 ) -> None:
     """Print one outcome, and write its files."""
+    from fairlead_cli.errors import told_if_unwritable
     from fairlead_cli.printing import print_table
     from fairlead_cli.tables import Column
     from fairlead_lab.papers import catalogue, runner
@@ -131,7 +131,8 @@ def _tell(
     if out is None:
         return
     try:
-        runner.write(out, experiment, outcome.result, seed)
+        with told_if_unwritable(out):
+            runner.write(out, experiment, outcome.result, seed)
     except PlotsUnavailable as error:
         click.echo(f"{outcome.id}: {error}", err=True)
 

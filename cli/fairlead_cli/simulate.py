@@ -152,25 +152,23 @@ def simulate(*, as_json: bool, out: Path | None, processes: int | None, **given:
     Exits with 1 if jobs still waited when a run ended. A job with a task that no host could ever hold is refused, which is
     printed and is no failure.
     """
-    from fairlead_cli.errors import Failed, expected_errors, told_if_a_process_is_lost
+    from fairlead_cli.errors import expected_errors, told_if_a_process_is_lost, told_if_unwritable
     from fairlead_cli.printing import print_json
     from fairlead_lab.study.document import as_document
     from fairlead_lab.study.run import run_study
     from fairlead_local.end_signals import ended_as_by_ctrl_c
 
     request = Request(**given)
-    try:
-        with expected_errors():
-            study = _study(request)
-            if out is not None:
+    with expected_errors():
+        study = _study(request)
+        if out is not None:
+            with told_if_unwritable(out):
                 out.mkdir(parents=True, exist_ok=True)
-            runs = len(study.policies) * len(study.seeds)
-            with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), _progress(runs) as progress:
-                outcome = run_study(study, processes=processes or cpu_count() or 1, progress=progress)
-            if out is not None:
-                _write(out, outcome, request)
-    except OSError as error:
-        raise Failed(f"--out {out}: {error.strerror or error}") from error
+        runs = len(study.policies) * len(study.seeds)
+        with ended_as_by_ctrl_c(), told_if_a_process_is_lost(), _progress(runs) as progress:
+            outcome = run_study(study, processes=processes or cpu_count() or 1, progress=progress)
+        if out is not None:
+            _write(out, outcome, request)
     if as_json:
         print_json(as_document(outcome, with_speed=True))
     else:
@@ -279,13 +277,15 @@ def _progress(cases: int) -> "Iterator[Progress]":
 
 
 def _write(out: Path, outcome: "Outcome", request: Request) -> None:
+    from fairlead_cli.errors import told_if_unwritable
     from fairlead_lab.plotting import PlotsUnavailable
     from fairlead_lab.study.report import PageUnavailable, write_report
 
     # As it was typed, for whoever wants to do it again.
     command = shlex.join(["fairlead", *sys.argv[1:]])
     try:
-        write_report(out, outcome, title=request.subject, command=command)
+        with told_if_unwritable(out):
+            write_report(out, outcome, title=request.subject, command=command)
     except (PlotsUnavailable, PageUnavailable) as error:
         click.echo(f"fairlead simulate: {error}", err=True)
 

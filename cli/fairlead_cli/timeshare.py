@@ -77,7 +77,7 @@ def timeshare(
     resources. Its name without the ending is that of the process; one that is called by a colour is drawn in it. Time is
     virtual; the policy is the live cluster's own. docs/timesharing.md has the format and examples.
     """
-    from fairlead_cli.errors import Failed, Invalid
+    from fairlead_cli.errors import Invalid
     from fairlead_cli.printing import print_json
     from fairlead_cli.progress_bar import progress_bar
     from fairlead_lab.papers.bbf.timesharing.averages import run_many
@@ -101,10 +101,7 @@ def timeshare(
         raise Invalid(str(error)) from error
     report = Report(programs=read, policy=policy, seed=seed, runs=found)
     if out is not None:
-        try:
-            _write(out, report)
-        except OSError as error:
-            raise Failed(f"--out {out}: {error.strerror or error}") from error
+        _write(out, report)
     if as_json:
         print_json(report.as_json())
     else:
@@ -136,12 +133,14 @@ def _read(path: Path) -> Any:
 
 
 def _write(out: Path, report: Any) -> None:
+    from fairlead_cli.errors import told_if_unwritable
     from fairlead_lab.papers.bbf.timesharing.report import write
     from fairlead_lab.plotting import PlotsUnavailable
 
-    out.mkdir(parents=True, exist_ok=True)
     try:
-        write(out, report)
+        with told_if_unwritable(out):
+            out.mkdir(parents=True, exist_ok=True)
+            write(out, report)
     except PlotsUnavailable as error:
         click.echo(str(error), err=True)
 

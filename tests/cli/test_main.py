@@ -159,7 +159,14 @@ def run_into(stdout: str, *arguments: str, **environment: str) -> tuple[int, str
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["reproduce", "list"], ["reproduce", "list", "--json"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["reproduce", "list"],
+        ["reproduce", "list", "--json"],
+        ["reproduce", "drf-table1"],
+    ],
 )
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_cannot_be_written_is_one_line(arguments: list[str], unbuffered: str) -> None:
@@ -178,12 +185,13 @@ def test_exit_code_is_told_though_errors_cannot_be_written() -> None:
     assert done.returncode == 2
 
 
-def test_reader_that_leaves_hears_no_complaint() -> None:
+@pytest.mark.parametrize("what", ["list", "drf-table1"])
+def test_reader_that_leaves_hears_no_complaint(what: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
         done = subprocess.run(
-            [sys.executable, "-m", "fairlead_cli.main", "reproduce", "list"],
+            [sys.executable, "-m", "fairlead_cli.main", "reproduce", what],
             stdout=pipe,
             stderr=subprocess.PIPE,
             timeout=60,
