@@ -163,7 +163,7 @@ def agent_beside_frameworks(cluster: Timed) -> None:
     cluster.wait(1_000)
     cluster.longest_s, cluster.steps = 0, 0
     cluster.new_agent(cpus=4)
-    cluster.wait(100)
+    cluster.wait(1_000)
 
 
 def leases_end(cluster: Timed) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import AllocationSettings, Grant
+from fairlead_master.allocation.demands import SLEEPER_EFFORT
 from fairlead_master.allocation.search import WAKE_EFFORT
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds, Vector
@@ -260,12 +261,34 @@ def test_who_waits_is_compared_with_what_came_free_so_many_a_cycle(ended: int) -
     # At most one search beyond the bound: of all that came free, and to score what a window holds.
     assert max(examined) <= 1_000 + 1_000
     # All are compared once, and only who is served, or is the first that finds nothing, searches.
-    assert sum(examined) <= 1_000 * (1.25 + WAKE_EFFORT) + (3 * ended + 1) * min(6 * ended, 1_000)
+    assert sum(examined) <= 1_000 * (1.25 + WAKE_EFFORT + SLEEPER_EFFORT) + (3 * ended + 1) * min(
+        6 * ended, 1_000
+    )
     assert all(allocator.pending(FrameworkId(f"f{number}")) == {"tasks": 0} for number in range(3 * ended))
 
 
+@pytest.mark.parametrize("freezes", [False, True])
+def test_all_who_sleep_over_one_class_are_woken_so_many_a_cycle(*, freezes: bool) -> None:
+    allocator = an_allocator()
+    rule = "freeze" if freezes else "skip"
+    allocator.settings = replace(allocator.settings, when_head_does_not_fit=rule)
+    add_agent(allocator, "small", ONE)
+    for number in range(500):
+        add_framework(allocator, f"f{number}", HOST, 1)
+    add_framework(allocator, "fits", ONE, 1)
+    served(allocator)
+    allocator.settings = replace(allocator.settings, agents_examined_per_cycle_max=1_000)
+
+    add_agent(allocator, "large", HOST)
+    examined = list(cycles_of(allocator))
+
+    assert [framework_id for framework_id, _, _ in allocator.last_steps()] == ["f0"]
+    assert len(examined) >= 500 * SLEEPER_EFFORT // 1_000
+    assert max(examined) <= 1_000 + SLEEPER_EFFORT + 100
+
+
 def test_agents_that_gain_while_others_are_compared_do_not_put_off_who_is_served() -> None:
-    allocator, held = beside_many_who_wait(waiting=1_000, hosts=30)
+    allocator, held = beside_many_who_wait(waiting=1_000, hosts=60)
     cycles = 0
 
     for grant in held:
@@ -277,7 +300,7 @@ def test_agents_that_gain_while_others_are_compared_do_not_put_off_who_is_served
             break
 
     assert allocator.last_steps()
-    assert 10 < cycles < 20
+    assert 30 < cycles < 50
     list(cycles_of(allocator))
     allocator.check()
 

@@ -399,7 +399,7 @@ class Allocator:
         invariants.check_agents(self._agents, self._hierarchy, self.kinds.zero, self._search.fit)
         if self._renewal.is_under_way:
             return
-        invariants.check_frameworks(self._hierarchy)
+        invariants.check_frameworks(self._hierarchy, self._demands)
         if self._recount is None:
             self._count_shares(inf)
             invariants.check_wishes(self._hierarchy)
@@ -486,10 +486,11 @@ class Allocator:
             if self.settings.when_head_does_not_fit == "freeze":
                 # Who was passed over because no agent could ever hold its unit may be a head that freezes by now.
                 self._demands.wake_all()
-        if not search.is_waking:
-            return True
-        self._demands.wake(search.wake_some())
-        return not self._search.is_waking and self._bounds.effort < self._bounds.effort_max
+        while self._demands.wake_some(self.counters, self._bounds.examined_max):
+            if not search.is_waking or self._bounds.effort >= self._bounds.effort_max:
+                return not search.is_waking
+            self._demands.wake(search.wake_some())
+        return False
 
     def _book(self, now_ms: int) -> list[Grant]:
         rows = merge(self._steps, self.settings.units_per_grant_max)

@@ -7,6 +7,7 @@ here or in what the allocator was told, never a refusal.
 from collections.abc import Mapping, Sequence
 
 from fairlead_master.allocation.agents import Agent, Fit
+from fairlead_master.allocation.demands import DemandBoard
 from fairlead_master.allocation.filters import FILTERS_MAX
 from fairlead_master.allocation.hierarchy import WEIGHTS_MAX, Hierarchy, parent_of
 from fairlead_master.allocation.search import AgentSearch
@@ -55,7 +56,7 @@ def check_demands(hierarchy: Hierarchy, search: AgentSearch) -> None:
     assert len(references) == len(search.shapes()), "a demand has a shape the search does not know"
 
 
-def check_frameworks(hierarchy: Hierarchy) -> None:
+def check_frameworks(hierarchy: Hierarchy, demands: DemandBoard) -> None:
     """What a framework wants, has in offers, and whether it takes part, recomputed from its demands."""
     for framework in hierarchy.frameworks.values():
         name = framework.framework_id
@@ -75,7 +76,7 @@ def check_frameworks(hierarchy: Hierarchy) -> None:
             f"{name}: targets miscounted"
         )
         assert (framework.began > 0) == (framework.targeted > 0), f"{name}: waits and wants disagree"
-        if not framework.awake:
+        if not framework.awake and not demands.is_to_wake(framework):
             assert all(demand.shape.parked for demand in wanting), f"{name} sleeps though something might fit"
         assert len(framework.filters) == sum(len(d.declined) for d in framework.demands.values()), (
             f"{name}: filters"

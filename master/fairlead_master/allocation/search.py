@@ -36,7 +36,7 @@ from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import Constraint
 
 WAKE_EFFORT: Final = 10
-"""What it takes to wake a shape and those who sleep over it, in looks at one column of an agent."""
+"""What it takes to wake a shape, without those who sleep over it, in looks at one column of an agent."""
 
 SHAPES_LISTED: Final = 4
 """Shapes that are noted in a list, or in another one, in the time of one look."""
