@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import SupportsFloat
 
 from fairlead_proto.codes import DeclineScope
 from fairlead_proto.tasks import Constraint
@@ -24,6 +25,19 @@ class Hello:
     last_epoch: int = 0
     weight: float = 0.0
     """Of the role, if it has none yet; 0 leaves it alone."""
+
+    def __post_init__(self) -> None:
+        """Say what a type checker would have said; without one, a bad argument is to be named as well.
+
+        Raises:
+            ValueError: an argument is of another type.
+        """
+        for name in ("framework_id", "name", "role", "principal"):
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                raise ValueError(f"{name}: expected a text, got {text!r}")  # noqa: TRY004 - one kind of error
+        if not isinstance(self.weight, SupportsFloat):
+            raise ValueError(f"weight: expected a number, got {self.weight!r}")  # noqa: TRY004 - as above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

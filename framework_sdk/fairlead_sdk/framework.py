@@ -357,6 +357,8 @@ class Framework:
     def _start_group(
         self, tasks: Iterable[Task], on_progress: OnProgress | None, on_retry: OnRetry | None
     ) -> RunGroup:
+        if not isinstance(tasks, Iterable):
+            raise ValueError(f"tasks: expected a list of them, got {tasks!r}")  # noqa: TRY004 - one kind of error
         tasks = list(tasks)
         if strange := [task for task in tasks if type(task) is not Task]:
             raise ValueError(f"tasks: expected each to be a Task, got {strange[0]!r}")

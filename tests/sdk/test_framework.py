@@ -1,7 +1,9 @@
 """The simple path against a cluster in memory: results, retries, losses, cancellation."""
 
 import asyncio
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -384,3 +386,22 @@ async def test_a_master_that_was_there_is_given_up_without_advice_to_start_anoth
     await framework.close()
     assert error.value.cause == "the master is down"
     assert str(error.value) == f"no master at {error.value.address}: the master is down"
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("name", 7), ("role", 5), ("principal", b"x"), ("framework_id", None), ("weight", "2")],
+)
+def test_an_argument_of_a_wrong_type_is_named_before_anything_is_sent(argument: str, value: Any) -> None:
+    """Callers without a type checker; ``framework_id=None`` waited for ever."""
+    with pytest.raises(ValueError, match=rf"^{argument}: expected a .*, got {re.escape(repr(value))}$"):
+        Framework(**{"name": "f", argument: value})
+
+
+async def test_a_task_in_place_of_a_list_is_told_from_one() -> None:
+    master = a_master()
+    task: Any = a_task()
+
+    async with Framework("f", master=master) as framework:
+        with pytest.raises(ValueError, match="tasks: expected a list of them, got Task"):
+            await framework.run(task)
