@@ -19,8 +19,8 @@ from fairlead_master.allocation.shape import Shape
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId
 from fairlead_proto.tasks import DemandClass
 
-SLEEPER_EFFORT: Final = 20
-"""What it takes to let a framework that slept take part again, some 3 to 8 µs, in looks at one column of an agent."""
+SLEEPER_EFFORT: Final = 30
+"""What it takes to let a framework that slept take part again, some 3 to 20 µs, in looks at one column of an agent."""
 
 RENEW_EFFORT: Final = 20
 SHAPE_EFFORT: Final = 25
