@@ -1,5 +1,6 @@
 """What a refusal of the master means: an error for the application, or a reason to try again."""
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead_proto.codes import CallCode, ErrorCode
@@ -38,3 +39,11 @@ def infeasible_error(item: InfeasibleClass) -> Infeasible:
         or f"no agent is large enough; nearest is {item.best_agent_id or 'none'}, missing {missing}"
     )
     return Infeasible(detail, class_id=item.class_id, best_agent=item.best_agent_id or "", missing=missing)
+
+
+@dataclass(slots=True)
+class Refusals:
+    """Since when each class, once accepted, is refused as infeasible; and which were ever accepted."""
+
+    proven: dict[str, None] = field(default_factory=dict)
+    since_ms: dict[str, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ knows whether it still runs, and it is killed then.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Final
 
@@ -28,7 +28,7 @@ from fairlead_sdk.events import (
     OffersReceived,
     StatusReceived,
 )
-from fairlead_sdk.refusals import call_failure, infeasible_error
+from fairlead_sdk.refusals import Refusals, call_failure, infeasible_error
 from fairlead_sdk.search import Finder, Search, attempt_name
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, JobMoved, TakeOffer
@@ -71,6 +71,7 @@ class _Job:
     state: TaskState = TaskState.STAGING
     started_ms: int = 0
     kill_wanted: bool = False
+    sought_again: bool = False
     unreachable_until_ms: int | None = None
 
 
@@ -100,14 +101,6 @@ def _ending(status: TaskStatus) -> _Ending:
     )
 
 
-@dataclass(slots=True)
-class _Refusals:
-    """Since when each class, once accepted, is refused as infeasible; and which were ever accepted."""
-
-    proven: dict[str, None] = field(default_factory=dict)
-    since_ms: dict[str, int] = field(default_factory=dict)
-
-
 class Workload:
     """All jobs of one framework that are not over."""
 
@@ -120,7 +113,7 @@ class Workload:
         self._by_attempt: dict[str, _Job] = {}
         self._unreachable: dict[str, _Job] = {}
         self._given_up: dict[str, None] = {}
-        self._refusals = _Refusals()
+        self._refusals = Refusals()
         self._demand_changed = False
 
     # --- wishes --------------------------------------------------------------------------------------------------
@@ -152,8 +145,7 @@ class Workload:
         if self._finder is None:
             self._wait(job)
         else:
-            job.phase = Phase.SOUGHT
-            self._finder.seek(job_id, attempts_max=1 + task.retries + task.retry_failed)
+            self._seek(job, self._finder)
 
     def take_questions(self) -> list[str]:
         """The ids of attempts the master is to be asked about; ``asked`` says by which request that was done."""
@@ -287,6 +279,11 @@ class Workload:
             return [moved, EndTasks((job.attempt_id,))] if job.kill_wanted else [moved]
         if job.kill_wanted:
             return [self._end_killed(job)]
+        if item.rejection is Rejection.INVALID and self._finder is not None and not job.sought_again:
+            # The search was given up, and now an agent is back that knows this id from an earlier session.
+            job.sought_again = True
+            self._seek(job, self._finder)
+            return []
         if item.rejection in (Rejection.NO_FIT, Rejection.UNAUTHORIZED):
             job.misfits += 1
         if item.rejection is Rejection.INVALID or job.misfits >= MISFITS_MAX:
@@ -294,6 +291,11 @@ class Workload:
             return [self._end_with(job, view)]
         self._wait(job, again=True)
         return []
+
+    def _seek(self, job: _Job, finder: Finder) -> None:
+        job.phase = Phase.SOUGHT
+        job.retries_left, job.failures_left = job.task.retries, job.task.retry_failed
+        finder.seek(job.job_id, attempts_max=1 + job.retries_left + job.failures_left)
 
     def _end_search(self, job_id: str, search: Search, now_ms: int) -> list[Action]:
         """Take up what the last session left of a job, or have it launched."""

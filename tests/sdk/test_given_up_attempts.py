@@ -11,8 +11,8 @@ from fairlead_sdk import workload as workload_module
 from fairlead_sdk.calls import Demand
 from fairlead_sdk.events import AcceptItem, Offer, OffersReceived, StatusReceived
 from fairlead_sdk.task import TaskResult
-from fairlead_sdk.workload import Workload
-from fairlead_sdk.workload_actions import EndTasks, JobEnded, JobMoved, TakeOffer
+from fairlead_sdk.workload import Phase, Workload
+from fairlead_sdk.workload_actions import Action, EndTasks, JobEnded, JobMoved, TakeOffer
 from tests.sdk.builders import a_task
 
 
@@ -185,3 +185,42 @@ def test_no_attempt_is_taken_up_while_a_later_one_is_asked_about() -> None:
     assert isinstance(moved, JobMoved)
     assert moved.found is not None
     assert moved.found.task_id == "t1.2"
+
+
+def test_an_id_that_an_earlier_session_used_is_sought_once_more_before_the_task_is_in_error() -> None:
+    """An agent came back with the second attempt between the last question about it and its launch."""
+    workload = a_search_in_vain()
+    workload.expire(1000)
+    (demand,) = workload.take_demand() or ()
+    workload.step(OffersReceived((an_offer(demand),)), 0)
+    used = AcceptItem(task_id="t1.2", rejection=Rejection.INVALID, detail="used before")
+    assert workload.step(AnswerAccept(request_id=2, offer_id=OfferId("o"), answers=(used,)), 1500) == []
+
+    workload.asked(3, workload.take_questions())
+    workload.step(report("t1.2", TaskState.RUNNING), 1600)
+    (moved,) = workload.step(FinishReconciliation(request_id=3, recovering_agent_ids=()), 1600)
+
+    assert isinstance(moved, JobMoved)
+    assert moved.is_running
+    assert workload.state_of("t1") == (Phase.LIVE, TaskState.RUNNING)
+
+
+def test_an_invalid_task_of_a_resumed_framework_ends_in_error() -> None:
+    workload = a_resumed_job(("t1", "t1.2", "t1.3", "t1.4"))
+    workload.step(FinishReconciliation(request_id=0, recovering_agent_ids=()), 0)
+    invalid = AcceptItem(task_id="t1", rejection=Rejection.INVALID, detail="env: expected text")
+
+    def refused(request_id: int) -> list[Action]:
+        (demand,) = workload.take_demand() or ()
+        workload.step(OffersReceived((an_offer(demand),)), 0)
+        return workload.step(
+            AnswerAccept(request_id=request_id, offer_id=OfferId("o"), answers=(invalid,)), 0
+        )
+
+    assert refused(1) == []
+    workload.asked(2, workload.take_questions())
+    workload.step(FinishReconciliation(request_id=2, recovering_agent_ids=()), 0)
+    (over,) = refused(3)
+    assert isinstance(over, JobEnded)
+    assert isinstance(over.outcome, TaskResult)
+    assert (over.outcome.state, over.outcome.message) == (TaskState.ERROR, "env: expected text")
