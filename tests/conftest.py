@@ -1,7 +1,8 @@
-"""What every test gets: property tests that repeat exactly in CI, and no fork handlers in grpc."""
+"""What every test gets: property tests that repeat exactly in CI, no fork handlers in grpc, and ears for Ctrl-C."""
 
 import gc
 import os
+import signal
 import sys
 
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,10 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # The suite starts hundreds of interpreters, which keep what they compile even where an environment says not to.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell starts what it puts into its background deaf to Ctrl-C, and so would be all that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline, since timing is never a claim of ours; a slow machine is no reason to fail a property either.
 settings.register_profile(
