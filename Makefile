@@ -10,8 +10,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
 PROTOS := $(wildcard proto/fairlead_proto/v1/*.proto)
-# Two processes: the suite is bound by CPU, and more of them than cores only makes each test slower.
-TEST_PROCESSES ?= 2
+# One more than CI has cores: many tests wait for processes and for time to pass.
+TEST_PROCESSES ?= 3
 PYTEST_ARGS ?=
 GOLDENS_ARGS ?=
 
