@@ -23,6 +23,7 @@ class Search:
     """What is known of the attempts one job may have had."""
 
     def __init__(self, job_id: str, attempts_max: int) -> None:
+        self.job_id = job_id
         self.numbers = {attempt_name(job_id, number): number for number in range(1, attempts_max + 1)}
         """Attempt id to its number."""
         self._answers: dict[int, TaskStatus | None] = {}
@@ -74,7 +75,8 @@ class Finder:
         """Attempt id to the job it may belong to."""
         self._unclaimed: dict[str, TaskStatus] = {}
         self._questions: dict[str, None] = {}
-        self._asked: dict[int, tuple[str, ...]] = {}
+        self._asked: dict[int, dict[str, Search]] = {}
+        """The attempts each open request is about, with the search it was sent for: by the answer, the job may be sought anew."""
         self._again: dict[str, None] = {}
 
     def seek(self, job_id: str, *, attempts_max: int) -> None:
@@ -120,10 +122,10 @@ class Finder:
 
     def asked(self, request_id: int, attempt_ids: Sequence[str]) -> None:
         """The master is asked about these attempts."""
-        self._asked[request_id] = tuple(attempt_ids)
-        for attempt_id in attempt_ids:
-            if attempt_id in self._job_of:
-                self._searches[self._job_of[attempt_id]].questions_open += 1
+        searches = {it: self._searches[self._job_of[it]] for it in attempt_ids if it in self._job_of}
+        for search in searches.values():
+            search.questions_open += 1
+        self._asked[request_id] = searches
 
     def ask_again(self) -> None:
         """Time has passed: agents that were away may be back."""
@@ -137,16 +139,12 @@ class Finder:
         """
         found: dict[str, Search] = {}
         is_whole = isinstance(answer, FinishReconciliation) and not answer.recovering_agent_ids
-        for attempt_id in self._asked.pop(answer.request_id, ()):
-            job_id = self._job_of.get(attempt_id)
-            if job_id is None:
-                continue
-            search = self._searches[job_id]
+        for attempt_id, search in self._asked.pop(answer.request_id, {}).items():
             search.questions_open -= 1
             if is_whole:
                 search.note_silence(attempt_id)
-            if not search.questions_open:
-                found[job_id] = search
+            if not search.questions_open and self._searches.get(search.job_id) is search:
+                found[search.job_id] = search
         for search in found.values():
             self._again.update(dict.fromkeys(search.open_ids()))
         return found

@@ -9,6 +9,7 @@ from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import workload as workload_module
 from fairlead_sdk.calls import Demand
+from fairlead_sdk.errors import FairleadError
 from fairlead_sdk.events import AcceptItem, Offer, OffersReceived, StatusReceived
 from fairlead_sdk.task import TaskResult
 from fairlead_sdk.workload import Phase, Workload
@@ -224,3 +225,20 @@ def test_an_invalid_task_of_a_resumed_framework_ends_in_error() -> None:
     assert isinstance(over, JobEnded)
     assert isinstance(over.outcome, TaskResult)
     assert (over.outcome.state, over.outcome.message) == (TaskState.ERROR, "env: expected text")
+
+
+def test_a_late_answer_of_an_earlier_search_says_nothing_to_the_next_one() -> None:
+    """The job ended while the master was asked about it, and was submitted again under the same id."""
+    workload = a_resumed_job(("t1", "t1.2", "t1.3", "t1.4"))
+    workload.fail_all(FairleadError("over"))
+    workload.submit("t1", a_task("t1", retries=3), unix_ms=0)
+    workload.asked(1, workload.take_questions())
+
+    assert workload.step(FinishReconciliation(request_id=0, recovering_agent_ids=()), 0) == []
+    assert workload.take_demand() in (None, ()), "it is not launched before its own question is answered"
+    workload.step(report("t1.2", TaskState.RUNNING), 0)
+    moved, *_ = workload.step(FinishReconciliation(request_id=1, recovering_agent_ids=()), 0)
+
+    assert isinstance(moved, JobMoved)
+    assert moved.found is not None
+    assert moved.found.task_id == "t1.2"
