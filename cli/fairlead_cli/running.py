@@ -10,6 +10,7 @@ from fairlead_cli.errors import EXIT_UNREACHABLE, Failed, Refused, Unreachable
 from fairlead_cli.run_request import RunRequest
 from fairlead_cli.sandbox import AsyncConnection
 from fairlead_proto.task_state import TaskState
+from fairlead_proto.tasks import attempt_name
 from fairlead_proto.v1.operator_pb2 import (
     ExplainRequest,
     Explanation,
@@ -193,9 +194,7 @@ class Run:
             del self._waiting[task_id]
             left -= 1
             if where is not None:
-                retries = self._retries[task_id]
-                # As the SDK names attempts: the first has the task's id.
-                on_launched(task, f"{task_id}.{retries + 1}" if retries else task_id)
+                on_launched(task, attempt_name(task_id, self._retries[task_id] + 1))
 
 
 def outcome_text(result: TaskResult) -> str:

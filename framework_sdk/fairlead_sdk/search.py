@@ -8,15 +8,10 @@ from typing import Final
 
 from fairlead_proto.framework_events import AnswerCall, FinishReconciliation
 from fairlead_proto.task_state import Reason, TaskState
-from fairlead_proto.tasks import TaskStatus
+from fairlead_proto.tasks import TaskStatus, attempt_name
 
 UNCLAIMED_MAX: Final = 10_000
 """Reports kept until their tasks are submitted: as many as a master remembers of tasks that ended, and can repeat."""
-
-
-def attempt_name(job_id: str, number: int) -> str:
-    """The id of a job's attempt, counted from 1."""
-    return job_id if number == 1 else f"{job_id}.{number}"
 
 
 class Search:

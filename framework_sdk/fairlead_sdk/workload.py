@@ -14,7 +14,7 @@ from typing import Final
 from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.framework_events import AnswerAccept, AnswerCall, FinishReconciliation, Heartbeat
 from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
-from fairlead_proto.tasks import TaskStatus, TaskUsage
+from fairlead_proto.tasks import TaskStatus, TaskUsage, attempt_name
 from fairlead_sdk.calls import Demand, Launch
 from fairlead_sdk.demand import DemandBook
 from fairlead_sdk.errors import FairleadError, Infeasible
@@ -29,7 +29,7 @@ from fairlead_sdk.events import (
     StatusReceived,
 )
 from fairlead_sdk.refusals import Refusals, call_failure, infeasible_error
-from fairlead_sdk.search import Finder, Search, attempt_name
+from fairlead_sdk.search import Finder, Search
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, JobMoved, TakeOffer
 

@@ -4,7 +4,8 @@ The border (``convert``) makes them from messages after checking every field, so
 bounds in ``limits``. Amounts are vectors in the order of the cluster's ``ResourceKinds``.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Final
@@ -18,6 +19,18 @@ from fairlead_proto.value import value
 TASK_MEM_DEFAULT: Final = "512MiB"
 """Memory of a task that does not say, be it the shell's or a program's. An interpreter with its numeric libraries fits;
 with an eighth of that the import of such a library can end the task."""
+
+INDEX_VARIABLE: Final = "FAIRLEAD_TASK_INDEX"
+COUNT_VARIABLE: Final = "FAIRLEAD_TASK_COUNT"
+"""What a member of an array finds in its environment: its index, and of how many tasks the whole array is."""
+
+_PLACE: Final = re.compile(r"\{\{#?\}\}|\{#?\}")
+"""Where a command of an array has an argument or an index, or is written so that it has not."""
+
+
+def attempt_name(task_id: str, number: int) -> str:
+    """The id of a task's attempt, counted from 1."""
+    return task_id if number == 1 else f"{task_id}.{number}"
 
 
 @unique
@@ -95,6 +108,86 @@ class TaskSpec:
     max_runtime_ms: int = 0
     """0 is without limit."""
     labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@value
+class ArrayMember:
+    """One task of an array: what tells it from the others."""
+
+    array_id: TaskId
+    index: int
+    """0 or more."""
+    count: int
+    """Of the tasks of the whole array."""
+    argument: str | None = None
+    """None if the array has none; then nothing in the command is replaced."""
+
+    @property
+    def task_id(self) -> TaskId:
+        """The id of its first attempt."""
+        return TaskId(f"{self.array_id}:{self.index}")
+
+    def command(self, words: Sequence[str]) -> tuple[str, ...]:
+        """The command of this member: ``{}`` is its argument and ``{#}`` its index, wherever they are in a word.
+
+        ``{{}}`` and ``{{#}}`` become ``{}`` and ``{#}``. What has been put in is not looked at again.
+        """
+        argument = self.argument
+        if argument is None:
+            return tuple(words)
+        inserted = {"{}": argument, "{#}": str(self.index), "{{}}": "{}", "{{#}}": "{#}"}
+        return tuple([_PLACE.sub(lambda place: inserted[place[0]], word) for word in words])
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The variables with the member's index and the array's count."""
+        return {**variables, INDEX_VARIABLE: str(self.index), COUNT_VARIABLE: str(self.count)}
+
+    def name(self, of_array: str) -> str:
+        """The array's name and the index, for people; empty if the array has no name."""
+        return f"{of_array}-{self.index}" if of_array else ""
+
+
+def has_place(words: Sequence[str]) -> bool:
+    """Whether members of an array with arguments differ by this command."""
+    return any(len(place) < len("{{}}") for word in words for place in _PLACE.findall(word))
+
+
+@value
+class TaskArray:
+    """Tasks that differ by their index alone, and perhaps by an argument each."""
+
+    template: TaskSpec
+    """What they have in common; its id is the array's."""
+    indices: Sequence[int]
+    """Of the members, in order, each once."""
+    count: int
+    """Of the tasks of the whole array, of which these may be some."""
+    arguments: tuple[str, ...] = ()
+    """One an index, or none at all."""
+    attempt: int = 1
+    """Which attempt of each member this is; above 1 if they are run again."""
+
+    def member(self, position: int) -> ArrayMember:
+        """The member whose index stands at this position."""
+        argument = self.arguments[position] if self.arguments else None
+        index = self.indices[position]
+        return ArrayMember(array_id=self.template.task_id, index=index, count=self.count, argument=argument)
+
+    def spec(self, position: int) -> TaskSpec:
+        """The member whose index stands at this position, as the task that it is."""
+        template, member = self.template, self.member(position)
+        task_id = TaskId(attempt_name(member.task_id, self.attempt))
+        return TaskSpec(
+            task_id=task_id,
+            resources=template.resources,
+            command=member.command(template.command),
+            name=member.name(template.name) or task_id,
+            environment=member.environment(template.environment),
+            working_directory=template.working_directory,
+            kill_grace_period_ms=template.kill_grace_period_ms,
+            max_runtime_ms=template.max_runtime_ms,
+            labels=template.labels,
+        )
 
 
 @value
