@@ -25,6 +25,8 @@ MEM: Final = 1
 DISK: Final = 2
 GPUS: Final = 3
 STANDARD_NAMES: Final = ("cpus", "mem", "disk", "gpus")
+KEPT_NAMES: Final = ("ports",)
+"""For kinds that will be more than an amount (docs/adr/0023), so that no cluster gives them another meaning."""
 
 _BYTE_UNITS: Final = {
     "": 1, "B": 1,
@@ -47,7 +49,7 @@ class ResourceKinds:
 
     def __post_init__(self) -> None:
         for name in self.custom:
-            if not _NAME.fullmatch(name) or name in STANDARD_NAMES:
+            if not _NAME.fullmatch(name) or name in STANDARD_NAMES + KEPT_NAMES:
                 raise ResourceError(
                     f"custom resource name: expected a new name like 'licenses', got {name!r}"
                 )

@@ -113,7 +113,7 @@ def test_amounts_out_of_range_are_refused(amount: int) -> None:
         KINDS.vector({"gpus": amount})
 
 
-@pytest.mark.parametrize("names", [("cpus",), ("Licenses",), ("a", "a"), ("",), ("x" * 33,)])
+@pytest.mark.parametrize("names", [("cpus",), ("ports",), ("Licenses",), ("a", "a"), ("",), ("x" * 33,)])
 def test_bad_names_of_custom_resources_are_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(ResourceError, match="custom resource name"):
         ResourceKinds(custom=names)
