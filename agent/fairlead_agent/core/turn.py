@@ -22,9 +22,10 @@ from fairlead_agent.core.actions import (
     SendRegistration,
     SendStatuses,
 )
-from fairlead_agent.core.events import Event, Tick
+from fairlead_agent.core.events import Event, Ordered, ProcessExited, Tick
 from fairlead_agent.core.machine import AgentMachine
 from fairlead_agent.core.records import IdentityTaken, Record
+from fairlead_proto.orders import LaunchTasks
 
 EVENTS_PER_TURN_MAX: Final = 1_000
 """Events of one turn: some ten milliseconds, after which the streams get their chance."""
@@ -44,6 +45,8 @@ class Turn:
         """Decides on all that a turn takes. May be replaced by what calls it and looks on."""
         self.stepped_count = 0
         """Events taken so far."""
+        self.moved_count = 0
+        """Tasks that the last turn was asked to launch, or whose processes ended."""
         self.records: list[Record] = []
         """Of the last turn, to be in the journal before ``release``. Those of later events are written earlier than they must
         be, which breaks no promise."""
@@ -69,6 +72,7 @@ class Turn:
         events = self.events
         batch = [events.popleft() for _ in range(min(len(events), events_max))]
         self.stepped_count += len(batch)
+        self.moved_count = sum(map(_moved_count, batch))
         if self._machine.may_be_due_before(now_ms + 1):
             deadline_ms = self._machine.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
@@ -148,6 +152,12 @@ class Turn:
         """It is durable: what waited for it is released next."""
         self._let_go(self._syncing)
         self._syncing = None
+
+
+def _moved_count(event: Event) -> int:
+    if isinstance(event, Ordered):
+        return len(event.order.tasks) if isinstance(event.order, LaunchTasks) else 0
+    return isinstance(event, ProcessExited)
 
 
 def _add(queue: list[Action], action: Action) -> None:

@@ -56,8 +56,9 @@ def run_cycle(master: Master, now_ms: int) -> None:
     master.last_cycle_ms = now_ms
     terms: dict[int, list[OfferTerms]] = {}
     lease_ms, life = master.settings.offer_lease_ms, master.life
+    granted = 0
     for grant in master.allocator.cycle(now_ms):
-        master.pace.note(grant.units, now_ms)
+        granted += grant.units
         framework = master.frameworks[grant.framework_id]
         agent = master.agents[grant.agent_id]
         assert framework.session is not None, f"{grant.framework_id} was granted resources while it is away"
@@ -89,6 +90,7 @@ def run_cycle(master: Master, now_ms: int) -> None:
                 lease_ms=lease_ms,
             )
         )
+    master.pace.note(granted, now_ms)
     for session, offers in terms.items():
         for start in range(0, len(offers), RECORDS_PER_ACTION_MAX):
             some = tuple(offers[start : start + RECORDS_PER_ACTION_MAX])

@@ -31,8 +31,8 @@ DEMANDS_BYTES_PER_PEER_MAX: Final = DEMANDS_BYTES_MAX // 4
 """For those of one host: 32,000 classes, and three hosts cannot use up what there is."""
 
 BUSY_GRANTS: Final = 25
-"""Units granted within 100 ms that make a cluster busy: more than anyone gets who waits for one task after another,
-which takes some 6 ms each."""
+"""Units granted within 100 ms, but for the first of each cycle, that make a cluster busy: some 500 a second while cycles are as far
+apart as in a calm one, and some 300 after that. Whoever waits for one task after another has none."""
 
 AGENTS_ASKED_MAX: Final = 100_000
 """Looks at columns of agents, to refuse what none could ever hold, for one demand: some 10 ms. Of a thousand classes and as many

@@ -16,7 +16,7 @@ from fairlead_agent.core.records import Record
 from fairlead_agent.core.restore import restore
 from fairlead_agent.core.state import AgentSettings
 from fairlead_agent.core.turn import Turn
-from fairlead_agent.runner import BUSY_EVENTS, JOURNAL_ATTEMPTS_MAX, JOURNAL_PAUSE_S
+from fairlead_agent.runner import BUSY_TASKS, JOURNAL_ATTEMPTS_MAX, JOURNAL_PAUSE_S
 from fairlead_master.core import events as to_master
 from fairlead_proto.pace import Pace
 from fairlead_proto.tasks import TaskStatus
@@ -102,7 +102,7 @@ class SimulatedAgent:
         self._network = network
         self._options = options
         self._observers = observers
-        self._pace = Pace(BUSY_EVENTS)
+        self._pace = Pace(BUSY_TASKS)
         self._turn: Turn | None = None
         self._is_planned = False
         """A turn waits for company."""
@@ -245,9 +245,9 @@ class SimulatedAgent:
             return
         self._is_under_way = True
         now_ms = self._engine.now_ms
-        if self._options.gather_ms:
-            self._pace.note(len(turn.events), now_ms)
         turn.run(now_ms, events_max=sys.maxsize)
+        if self._options.gather_ms:
+            self._pace.note(turn.moved_count, now_ms)
         if self.disk is None:
             self._release(turn)
         else:

@@ -9,6 +9,8 @@ from fairlead_sim.engine import Engine
 from fairlead_sim.virtual_cluster.cluster import Cluster
 from fairlead_sim.virtual_cluster.framework import FrameworkOptions, Job
 from fairlead_sim.virtual_cluster.master import Registry
+from fairlead_sim.virtual_cluster.network import NetworkOptions
+from fairlead_sim.virtual_cluster.processes import HostOptions
 
 GIB = 2**30
 UNIT = (1_000, GIB, 0, 0)
@@ -40,6 +42,26 @@ def test_jobs_end_as_their_commands_say() -> None:
     assert ends == [TaskState.FINISHED, TaskState.FAILED, TaskState.FINISHED, TaskState.FAILED]
     assert framework.is_done
     assert cluster.observers.master.counters["LaunchTasks"] >= 1
+
+
+def test_each_of_many_short_tasks_one_after_another_takes_as_long_as_the_first() -> None:
+    """Else whoever waits for one at a time makes the cluster busy, is made to wait for company that never comes, and so on."""
+    cluster = Cluster(Engine(Random(1)), network=NetworkOptions(delay_max_ms=0))
+    cluster.add_agent("host", UNIT, options=HostOptions(gather_ms=5))
+    framework = cluster.add_framework("fw", [])
+    cluster.start()
+    cluster.run_for(1_000)
+    took_ms: list[int] = []
+
+    for job in jobs(*[("run", "1")] * 200):
+        began_ms = cluster.engine.now_ms
+        framework.add(job)
+        while job.result is None:
+            cluster.run_for(1)
+        took_ms.append(cluster.engine.now_ms - began_ms)
+
+    window_ms = cluster.settings.allocation_window_ms
+    assert max(took_ms) <= window_ms < 5, f"more than a window: {took_ms}"
 
 
 def test_work_that_does_not_fit_waits_for_room() -> None:
