@@ -182,7 +182,7 @@ class Agent:
         match action:
             case actions.SendStatuses():
                 self._files.wake()
-                self._send(*write_statuses(action.statuses))
+                self._send(*write_statuses(action.statuses, self._session.peer))
             case actions.SendRegistration():
                 report = replace(action.report, agent_time_ms=wall_ms())
                 self._send(write_register(report, self._kinds))
@@ -214,7 +214,7 @@ class Agent:
             case actions.Checkpoint() | actions.LeaveCluster():
                 raise AssertionError(f"the runner keeps {type(action).__name__} to itself")
             case actions.ConfirmSession():
-                self._session.confirm(action.files_token)
+                self._session.confirm(action.files_token, action.capabilities)
                 self._announce(action)
 
     def _send(self, *messages: agent_pb2.AgentMessage) -> None:

@@ -23,7 +23,7 @@ from fairlead_proto.agent_messages import read_orders
 from fairlead_proto.backoff import Backoff
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.limits import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.peers import NONE, Capabilities, Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import agent_pb2, agent_pb2_grpc
 
@@ -100,6 +100,8 @@ class MasterSession:
         self._on_end = on_end
         self.unknowns = Unknowns(self._tell_of_unknown)
         """What newer masters said that is not known here."""
+        self.peer = NONE
+        """What the master said that it can do, once it has accepted the registration."""
         self.ended_count = 0
         """Sessions that were open and are not."""
         self._log = log
@@ -141,12 +143,14 @@ class MasterSession:
         else:
             self.send([agent_pb2.AgentMessage(file_chunk=chunk)])
 
-    def confirm(self, files_token: str = "") -> None:
+    def confirm(self, files_token: str = "", peer: Capabilities = NONE) -> None:
         """Say that the master has accepted the registration: the next pause is a short one again.
 
         Args:
             files_token: begins a stream of files beside this session; empty: this master has none.
+            peer: what this master can do.
         """
+        self.peer = peer
         self._backoff.reset()
         self._files_token = files_token
         self._confirmed.set()
@@ -190,6 +194,7 @@ class MasterSession:
             self._queue.clear()
             self._over.clear()
             self._confirmed.clear()
+            self.peer = NONE
             files = asyncio.create_task(self._keep_files(channel), name="session-files")
             self._is_open = True
             try:

@@ -232,7 +232,7 @@ class MasterClient:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                for batch in write_batches(self.state.take_outgoing()):
+                for batch in write_batches(self.state.take_outgoing(), self.state.peer):
                     self._sending_since_ms = self.transport.clock.now_ms()
                     await link.send(batch)
                     self._sending_since_ms = None

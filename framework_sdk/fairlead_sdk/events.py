@@ -18,6 +18,7 @@ from fairlead_proto.framework_events import (
     LaunchAnswer,
     RescindOffers,
 )
+from fairlead_proto.peers import NONE, Capabilities
 from fairlead_proto.tasks import Constraint, TaskStatus
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.constraints import parse_constraints
@@ -39,6 +40,8 @@ class Welcome:
     custom_resources: tuple[str, ...] = ()
     master_version: str = ""
     """For people; empty from a master that says none."""
+    capabilities: Capabilities = NONE
+    """Of the master, as far as they are known here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

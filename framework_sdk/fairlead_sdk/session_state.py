@@ -26,6 +26,7 @@ from fairlead_proto.framework_events import (
     RescindOffers,
 )
 from fairlead_proto.ids import OfferId
+from fairlead_proto.peers import NONE, Capabilities
 from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.calls import (
@@ -108,6 +109,11 @@ class SessionState:
     def framework_id(self) -> str:
         """The id the master gave, or the one asked for; empty before either."""
         return self._hello.framework_id
+
+    @property
+    def peer(self) -> Capabilities:
+        """What the master of this stream can do; nothing before its Welcome."""
+        return NONE if self.welcome is None or self.phase is not Phase.OPEN else self.welcome.capabilities
 
     @property
     def in_doubt(self) -> Mapping[str, str]:

@@ -6,10 +6,9 @@ its own too by ``framework_messages``. Here are those with named amounts, which 
 """
 
 from collections.abc import Sequence
-from functools import partial
 
-from fairlead_proto import convert, enum_numbers
-from fairlead_proto.convert import read_status, write_constraint
+from fairlead_proto import columns, convert, enum_numbers
+from fairlead_proto.convert import write_constraint
 from fairlead_proto.fields import (
     InvalidFieldError,
     read_attributes,
@@ -20,8 +19,9 @@ from fairlead_proto.fields import (
     read_role,
 )
 from fairlead_proto.framework_messages import read_event
+from fairlead_proto.ids import TaskId
 from fairlead_proto.limits import BATCH_BYTES_MAX, DURATION_MS_MAX, UNITS_MAX
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.peers import COLUMNS, NONE, Capabilities, Unknowns, read_capabilities
 from fairlead_proto.resources import QUANTITY_MAX
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts
@@ -45,7 +45,9 @@ from fairlead_sdk.events import Offer, OffersReceived, Received, StatusReceived,
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def write_batches(calls: Sequence[NumberedCall]) -> list[framework_pb2.FrameworkCalls]:
+def write_batches(
+    calls: Sequence[NumberedCall], peer: Capabilities = NONE
+) -> list[framework_pb2.FrameworkCalls]:
     """Messages of all the calls in their order, as few as the bound on a message's size allows."""
     batches: list[framework_pb2.FrameworkCalls] = []
     batch: list[framework_pb2.FrameworkCall] = []
@@ -55,14 +57,14 @@ def write_batches(calls: Sequence[NumberedCall]) -> list[framework_pb2.Framework
         if batch and size + call_bytes > BATCH_BYTES_MAX:
             batches.append(framework_pb2.FrameworkCalls(calls=batch))
             batch, size = [], 0
-        batch.append(_write_call(request_id, call))
+        batch.append(_write_call(request_id, call, peer))
         size += call_bytes
     if batch:
         batches.append(framework_pb2.FrameworkCalls(calls=batch))
     return batches
 
 
-def _write_call(request_id: int, call: Call) -> framework_pb2.FrameworkCall:
+def _write_call(request_id: int, call: Call, peer: Capabilities) -> framework_pb2.FrameworkCall:
     message = framework_pb2.FrameworkCall(request_id=request_id)
     match call:
         case Hello():
@@ -82,6 +84,13 @@ def _write_call(request_id: int, call: Call) -> framework_pb2.FrameworkCall:
         case Kill():
             message.kill.task_ids.extend(call.task_ids)
             message.kill.grace_period_ms = call.grace_period_ms
+        case Acknowledge() if COLUMNS in peer:
+            groups: dict[str, list[tuple[TaskId, int]]] = {}
+            for item in call.items:
+                groups.setdefault(item.agent_id, []).append((TaskId(item.task_id), item.sequence))
+            for agent_id, group in groups.items():
+                part = message.acknowledge.columns.add(agent_id=agent_id)
+                columns.fill_acknowledgements(part, group)
         case Acknowledge():
             for item in call.items:
                 message.acknowledge.items.add(
@@ -163,8 +172,7 @@ def read_events(message: framework_pb2.FrameworkEvents, unknowns: Unknowns) -> l
         field = f"events[{index}]"
         match event.WhichOneof("event"):
             case "statuses":
-                read = partial(read_status, unknowns=unknowns)
-                reports = unknowns.known(f"{field}.statuses", event.statuses.statuses, read)
+                reports = columns.read_statuses(f"{field}.statuses", event.statuses, unknowns)
                 events += map(StatusReceived, reports)
             case "offers":
                 offers = tuple([_read_offer(f"{field}.offers", offer) for offer in event.offers.offers])
@@ -190,6 +198,7 @@ def _read_welcome(field: str, message: framework_pb2.Welcome) -> Welcome:
         role=read_role(f"{field}.role", message.role),
         custom_resources=tuple(message.custom_resources),
         master_version=read_name(f"{field}.version", message.version),
+        capabilities=read_capabilities(message.capabilities),
     )
 
 

@@ -163,7 +163,7 @@ class _Session(Session[pb.MasterMessages]):
                 self._log.warning("agent.session_ended", code=order.code.value, detail=order.detail)
         epoch = self._runner.machine.master.epoch
         # The runner routes only orders of this session here.
-        self._write(write_orders(orders, self._kinds, epoch=epoch))  # type: ignore[arg-type]
+        self._write(write_orders(orders, self._kinds, epoch=epoch, peer=self._peer))  # type: ignore[arg-type]
         if is_over:
             self.outbox.close()
 

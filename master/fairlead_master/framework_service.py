@@ -98,7 +98,14 @@ class _Session(Session[pb.FrameworkEvents]):
     def _send(self, orders: list[Action]) -> None:
         epoch = self._runner.machine.master.epoch
         # The runner routes only actions of this session here.
-        self._write(framework_messages.write_events(orders, self._kinds, epoch=epoch))  # type: ignore[arg-type]
+        self._write(
+            framework_messages.write_events(
+                orders,  # type: ignore[arg-type]
+                self._kinds,
+                epoch=epoch,
+                peer=self._peer,
+            )
+        )
         for order in orders:
             if isinstance(order, WelcomeFramework):
                 self._log = log.bind(framework_id=order.framework_id)

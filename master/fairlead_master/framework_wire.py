@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fairlead_master.core import events
 from fairlead_master.sessions import in_parts
-from fairlead_proto import convert, enum_numbers, fields, limits
+from fairlead_proto import columns, convert, enum_numbers, fields, limits
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import ResourceKinds
@@ -158,8 +158,14 @@ def _read_kill(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> l
 
 
 def _read_acknowledge(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
-    items = tuple([_read_acknowledged(item) for item in call.acknowledge.items])
-    return [events.StatusesAcknowledged(session=session, items=part) for part in in_parts(items)]
+    items = [_read_acknowledged(item) for item in call.acknowledge.items]
+    for part in call.acknowledge.columns:
+        agent_id = AgentId(
+            fields.read_id("acknowledge.columns.agent_id", part.agent_id) if part.agent_id else ""
+        )
+        found = columns.read_acknowledgements("acknowledge.columns", part)
+        items += [(task_id, sequence, agent_id) for task_id, sequence in found]
+    return [events.StatusesAcknowledged(session=session, items=part) for part in in_parts(tuple(items))]
 
 
 def _read_acknowledged(item: pb.Acknowledge.Item) -> tuple[TaskId, int, AgentId]:

@@ -27,7 +27,7 @@ from fairlead_master.registry_files import NoRoomError
 from fairlead_master.sessions import Batch, Outbox, Reading, Traffic, converse
 from fairlead_proto.clock import SteadyClock
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.peers import NONE, Capabilities, Unknowns, read_capabilities
 from fairlead_proto.resources import ResourceKinds
 
 log = structlog.get_logger()
@@ -340,6 +340,8 @@ class Session(ABC, Generic[Batch]):
         self._traffic = traffic
         self._unknowns = unknowns
         self._reading = Reading(traffic)
+        self._peer: Capabilities = NONE
+        """What its first message says it can do."""
         loop = asyncio.get_running_loop()
         self._unopened = loop.call_later(sessions.FIRST_MESSAGE_SECONDS_MAX, self._end_unopened)
 
@@ -362,6 +364,8 @@ class Session(ABC, Generic[Batch]):
                         await self._take(message)
                     else:
                         self._unopened.cancel()
+                        # Of another message than the first it is empty, and that is refused below.
+                        self._peer = read_capabilities(getattr(message, self._first).capabilities)
                         self._runner.post(await self._reading.read(message, partial(self._open, message)))
                         is_open = True
         except InvalidFieldError as error:

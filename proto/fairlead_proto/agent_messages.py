@@ -9,11 +9,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from fairlead_proto import convert, enum_numbers, fields
-from fairlead_proto.batches import Batches
+from fairlead_proto import columns, convert, enum_numbers, fields
+from fairlead_proto.batches import Batches, joined
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
-from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
+from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
 from fairlead_proto.limits import STATUS_MESSAGE_LENGTH_MAX
 from fairlead_proto.orders import (
     AcknowledgeStatuses,
@@ -26,7 +26,7 @@ from fairlead_proto.orders import (
     ToAgent,
     UnreadableLaunch,
 )
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.peers import COLUMNS, NONE, Capabilities, Unknowns, read_capabilities
 from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import TaskState
@@ -37,12 +37,14 @@ from fairlead_proto.v1 import types_pb2
 # --- orders of a master ------------------------------------------------------------------------------------------
 
 
-def write_orders(orders: Sequence[ToAgent], kinds: ResourceKinds, *, epoch: int) -> list[pb.MasterMessages]:
+def write_orders(
+    orders: Sequence[ToAgent], kinds: ResourceKinds, *, epoch: int, peer: Capabilities = NONE
+) -> list[pb.MasterMessages]:
     """The batches of orders for one agent, in their order; acknowledgements that follow one another are one message."""
     batches = Batches(lambda: pb.MasterMessages(epoch=epoch), attrgetter("messages"))
-    for order in orders:
+    for order in joined(orders, AcknowledgeStatuses, "items"):
         if isinstance(order, AcknowledgeStatuses):
-            _fill_acknowledge(batches.message(len(order.items)).acknowledge, order)
+            _fill_acknowledge(batches.message().acknowledge, order, in_columns=COLUMNS in peer)
         else:
             _fill_order(batches.message(), order, kinds, epoch)
     return batches.made
@@ -51,7 +53,18 @@ def write_orders(orders: Sequence[ToAgent], kinds: ResourceKinds, *, epoch: int)
 # Parts are written where they belong: giving a message to another one's constructor copies it.
 
 
-def _fill_acknowledge(message: pb.AcknowledgeStatuses, order: AcknowledgeStatuses) -> None:
+def _fill_acknowledge(
+    message: pb.AcknowledgeStatuses, order: AcknowledgeStatuses, *, in_columns: bool
+) -> None:
+    if in_columns:
+        groups: dict[FrameworkId, list[tuple[TaskId, int]]] = {}
+        for (framework_id, task_id), sequence in order.items:
+            groups.setdefault(framework_id, []).append((task_id, sequence))
+        for framework_id, group in groups.items():
+            part = message.columns.add()
+            part.framework_id = framework_id
+            columns.fill_acknowledgements(part, group)
+        return
     items = message.items
     for (framework_id, task_id), sequence in order.items:
         item = items.add()
@@ -103,14 +116,7 @@ def read_orders(message: pb.MasterMessage, kinds: ResourceKinds, unknowns: Unkno
         case "launch":
             return _read_launch(message.launch, kinds)
         case "acknowledge":
-            items = tuple(
-                (
-                    convert.read_key("acknowledge", item.framework_id, item.task_id),
-                    fields.read_count("acknowledge.sequence", item.sequence),
-                )
-                for item in message.acknowledge.items
-            )
-            return [AcknowledgeStatuses(items=items)]
+            return [_read_acknowledge(message.acknowledge)]
         case "kill":
             return [_read_kill(order, unknowns) for order in message.kill.tasks]
         case "registered":
@@ -121,6 +127,21 @@ def read_orders(message: pb.MasterMessage, kinds: ResourceKinds, unknowns: Unkno
             return [PingAgent()]
         case kind:
             raise AssertionError(f"message: expected an order, got {kind}")
+
+
+def _read_acknowledge(message: pb.AcknowledgeStatuses) -> AcknowledgeStatuses:
+    items = [
+        (
+            convert.read_key("acknowledge", item.framework_id, item.task_id),
+            fields.read_count("acknowledge.sequence", item.sequence),
+        )
+        for item in message.items
+    ]
+    for part in message.columns:
+        framework_id = FrameworkId(fields.read_id("acknowledge.columns.framework_id", part.framework_id))
+        found = columns.read_acknowledgements("acknowledge.columns", part)
+        items += [((framework_id, task_id), sequence) for task_id, sequence in found]
+    return AcknowledgeStatuses(items=tuple(items))
 
 
 def _read_launch(launch: pb.Launch, kinds: ResourceKinds) -> list[Order]:
@@ -159,6 +180,7 @@ def _read_registered(message: pb.Registered) -> ConfirmAgent:
         ),
         version=fields.read_name("registered.version", message.version),
         files_token=fields.read_name("registered.files_token", message.files_token),
+        capabilities=read_capabilities(message.capabilities),
     )
 
 
@@ -237,7 +259,11 @@ def read_register(
             _read_running(f"register.tasks[{index}]", task, kinds, unknowns)
             for index, task in enumerate(register.tasks)
         ),
-        unacknowledged=tuple(_read_statuses("register.unacknowledged", register.unacknowledged, unknowns)),
+        unacknowledged=tuple(
+            unknowns.known(
+                "register.unacknowledged", register.unacknowledged, partial(_read_status, unknowns=unknowns)
+            )
+        ),
         last_epoch=fields.read_count("register.last_epoch", register.last_epoch),
         agent_time_ms=fields.read_time("register.agent_time_ms", register.agent_time_ms),
         isolation=fields.read_name("register.isolation", register.isolation),
@@ -246,19 +272,27 @@ def read_register(
     )
 
 
-def write_statuses(statuses: Sequence[TaskStatus]) -> list[pb.AgentMessage]:
-    """The messages of reports, in order."""
+def write_statuses(statuses: Sequence[TaskStatus], peer: Capabilities = NONE) -> list[pb.AgentMessage]:
+    """The messages of reports, those about one task in their order."""
     messages: list[pb.AgentMessage] = []
-    for number, status in enumerate(statuses):
-        if number % STATUSES_PER_MESSAGE_MAX == 0:
-            messages.append(pb.AgentMessage())
-        convert.fill_status(messages[-1].statuses.statuses.add(), status)
+    for start in range(0, len(statuses), STATUSES_PER_MESSAGE_MAX):
+        message = pb.AgentMessage()
+        part = statuses[start : start + STATUSES_PER_MESSAGE_MAX]
+        columns.fill_statuses(message.statuses, part, in_columns=COLUMNS in peer)
+        messages.append(message)
     return messages
 
 
 def read_statuses(message: pb.StatusReports, unknowns: Unknowns) -> tuple[TaskStatus, ...]:
-    """Reports of an agent, in order."""
-    return tuple(_read_statuses("statuses", message.statuses, unknowns))
+    """Reports of an agent, those about one task in their order.
+
+    Those in a state that is not known here are left out: of them their agent reminds a later version of this master.
+    """
+    found = columns.read_statuses("statuses", message, unknowns)
+    for status in found:
+        if status.state in _OUR_OWN or not status.sequence:
+            _check_report(f"statuses of {status.task_id}", status)
+    return tuple(found)
 
 
 def write_heartbeat(
@@ -300,19 +334,16 @@ def _read_running(
     return task
 
 
-def _read_statuses(
-    field: str, messages: Sequence[types_pb2.TaskStatus], unknowns: Unknowns
-) -> list[TaskStatus]:
-    """Those in a state that is known here: of any other its agent reminds a later version of this master."""
-    return unknowns.known(field, messages, partial(_read_status, unknowns=unknowns))
-
-
 def _read_status(field: str, message: types_pb2.TaskStatus, unknowns: Unknowns) -> TaskStatus:
     status = convert.read_status(field, message, unknowns)
+    _check_report(field, status)
+    return status
+
+
+def _check_report(field: str, status: TaskStatus) -> None:
     _check_state(field, status.state)
     if status.sequence == 0:
         raise fields.refusal(f"{field}.sequence", "1 or more from an agent", 0)
-    return status
 
 
 def _check_state(field: str, state: TaskState) -> None:

@@ -1,11 +1,14 @@
 """Packs what is written to one peer: few messages, none much longer than a batch may be, none with a step too long to take."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from fairlead_proto.limits import BATCH_BYTES_MAX, RECORDS_PER_ACTION_MAX
 
 Batch = TypeVar("Batch")
+Order = TypeVar("Order")
+Kind = TypeVar("Kind")
 
 
 class Batches(Generic[Batch]):
@@ -21,22 +24,33 @@ class Batches(Generic[Batch]):
         self.made = [new()]
         self._messages = messages_of(self.made[0])
         self._bytes = 0
-        self._record_room = 0
 
-    def message(self, record_count: int = 0) -> Any:
-        """An empty message to fill, or the last one, if that has room for so many records more.
-
-        Args:
-            record_count: records of a kind that may share a message with those before them; 0 for a message of its own.
-        """
-        if 0 < record_count <= self._record_room:
-            self._record_room -= record_count
-            return self._messages[-1]
+    def message(self) -> Any:
+        """An empty message to fill."""
         if self._messages:
             self._bytes += self._messages[-1].ByteSize()
         if self._bytes >= BATCH_BYTES_MAX:
             self.made.append(self._new())
             self._messages = self._messages_of(self.made[-1])
             self._bytes = 0
-        self._record_room = RECORDS_PER_ACTION_MAX - record_count if record_count else 0
         return self._messages.add()
+
+
+def joined(orders: Iterable[Order], kind: type[Kind], records: str) -> list[Order]:
+    """The orders, those of a kind that follow one another as one, as long as it has no more records than an order may.
+
+    Args:
+        orders: in order.
+        kind: a value that differs from others of one session by its records alone.
+        records: the field that has them, a tuple.
+    """
+    found: list[Order] = []
+    for order in orders:
+        last = found[-1] if found else None
+        if type(order) is kind and type(last) is kind:
+            both = (*getattr(last, records), *getattr(order, records))
+            if len(both) <= RECORDS_PER_ACTION_MAX:
+                found[-1] = replace(order, **{records: both})  # type: ignore[type-var]  # It is a dataclass.
+                continue
+        found.append(order)
+    return found

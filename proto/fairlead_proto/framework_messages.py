@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from fairlead_proto import convert, enum_numbers
-from fairlead_proto.batches import Batches
+from fairlead_proto import columns, convert, enum_numbers
+from fairlead_proto.batches import Batches, joined
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.fields import read_count, read_id, read_time
 from fairlead_proto.framework_events import (
@@ -29,7 +29,7 @@ from fairlead_proto.framework_events import (
     WelcomeFramework,
 )
 from fairlead_proto.ids import AgentId, ClassId, OfferId
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.peers import COLUMNS, NONE, Capabilities, Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 
@@ -37,13 +37,16 @@ _ATTRIBUTES_OF_OUR_OWN: Final = ("hostname", "agent_id")
 
 
 def write_events(
-    orders: Sequence[ToFramework | Heartbeat], kinds: ResourceKinds, *, epoch: int
+    orders: Sequence[ToFramework | Heartbeat],
+    kinds: ResourceKinds,
+    *,
+    epoch: int,
+    peer: Capabilities = NONE,
 ) -> list[pb.FrameworkEvents]:
     """The batches for one framework of what it is told, in order; statuses that follow one another share an event."""
     batches = Batches(lambda: pb.FrameworkEvents(epoch=epoch), attrgetter("events"))
-    for action in orders:
-        event = batches.message(len(action.statuses) if isinstance(action, ForwardStatuses) else 0)
-        _fill_event(event, action, kinds, epoch)
+    for action in joined(orders, ForwardStatuses, "statuses"):
+        _fill_event(batches.message(), action, kinds, epoch, in_columns=COLUMNS in peer)
     return batches.made
 
 
@@ -51,15 +54,18 @@ def write_events(
 
 
 def _fill_event(
-    event: pb.FrameworkEvent, action: ToFramework | Heartbeat, kinds: ResourceKinds, epoch: int
+    event: pb.FrameworkEvent,
+    action: ToFramework | Heartbeat,
+    kinds: ResourceKinds,
+    epoch: int,
+    *,
+    in_columns: bool,
 ) -> None:
     match action:
         case ForwardStatuses():
-            statuses = event.statuses.statuses
-            for status in action.statuses:
-                convert.fill_status(statuses.add(), status)
+            columns.fill_statuses(event.statuses, action.statuses, in_columns=in_columns)
         case AnswerAccept():
-            _fill_accept_result(event.accept_result, action)
+            _fill_accept_result(event.accept_result, action, in_columns=in_columns)
         case SendOffers():
             offers = event.offers.offers
             for terms in action.offers:
@@ -94,9 +100,12 @@ def _fill_welcome(welcome: pb.Welcome, action: WelcomeFramework, kinds: Resource
     convert.introduce(welcome)
 
 
-def _fill_accept_result(result: pb.AcceptResult, action: AnswerAccept) -> None:
+def _fill_accept_result(result: pb.AcceptResult, action: AnswerAccept, *, in_columns: bool) -> None:
     result.request_id = action.request_id
     result.offer_id = action.offer_id
+    if in_columns and all(answer.rejection is None for answer in action.answers):
+        result.launched.extend([answer.task_id for answer in action.answers])
+        return
     items = result.items
     for answer in action.answers:
         item = items.add()
@@ -211,8 +220,9 @@ def _read_infeasible(field: str, message: pb.Infeasible) -> InfeasibleClass:
 
 
 def _read_accept_result(field: str, message: pb.AcceptResult, unknowns: Unknowns) -> AnswerAccept:
-    answers = tuple(
-        [
+    answers = (
+        *map(LaunchAnswer, message.launched),
+        *[
             LaunchAnswer(
                 task_id=item.task_id,
                 rejection=None
@@ -228,6 +238,6 @@ def _read_accept_result(field: str, message: pb.AcceptResult, unknowns: Unknowns
                 detail=item.detail,
             )
             for item in message.items
-        ]
+        ],
     )
     return AnswerAccept(request_id=message.request_id, offer_id=OfferId(message.offer_id), answers=answers)

@@ -5,6 +5,7 @@
 
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId, TaskKey
+from fairlead_proto.peers import NONE, Capabilities
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import TaskSpec
 from fairlead_proto.value import value
@@ -23,6 +24,8 @@ class ConfirmAgent:
     """Of the master, as its agent reads it; empty from one that says none."""
     files_token: str = ""
     """Begins a stream of files, which the master's shell gives; empty from a master that has none."""
+    capabilities: Capabilities = NONE
+    """Of the master, as its agent reads them."""
 
 
 @value

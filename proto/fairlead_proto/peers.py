@@ -15,10 +15,23 @@ Message = TypeVar("Message")
 Value = TypeVar("Value")
 
 
-CAPABILITIES: Final = ("skips-unknown",)
+COLUMNS: Final = "columns"
+"""Reads statuses, acknowledgements and what was launched as lists of fields."""
+
+CAPABILITIES: Final = ("skips-unknown", COLUMNS)
 """What this version can do beyond the first of the protocol, as it says in the first message of every session: messages and
-values that it does not know end no session. Reserved: nothing is sent yet that a peer must have said such a word for, and
-what will be is to be sent to those alone."""
+values that it does not know end no session, and what ``COLUMNS`` says. What needs such a word is sent to peers that said it."""
+
+Capabilities = frozenset[str]
+"""What a peer said that it can do, as far as it matters here."""
+
+NONE: Final[Capabilities] = frozenset()
+"""Of a peer of the first version, or one that has said nothing yet."""
+
+
+def read_capabilities(words: Iterable[str]) -> Capabilities:
+    """The words that are known here; a newer peer may say more."""
+    return frozenset(CAPABILITIES).intersection(words)
 
 
 class Unknowns:

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from fairlead_proto.agent_messages import read_register
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import FrameworkId
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.peers import CAPABILITIES, Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
@@ -69,7 +69,7 @@ async def test_a_newer_agent_stays_and_what_is_known_of_its_reports_counts() -> 
             "reason",
         ], "the first message of an unknown kind came before"
         assert registered.version
-        assert list(registered.capabilities) == ["skips-unknown"]
+        assert list(registered.capabilities) == list(CAPABILITIES)
         await asyncio.gather(agent.close(), framework.close())
 
 
@@ -90,7 +90,7 @@ async def test_a_newer_framework_gets_an_answer_to_what_is_not_known_and_stays()
             assert "got none that this version knows" in answer.detail
         assert (await framework.want()).code == framework_pb2.CALL_CODE_OK
         assert welcome.version
-        assert list(welcome.capabilities) == ["skips-unknown"]
+        assert list(welcome.capabilities) == list(CAPABILITIES)
         assert master.runner.machine.master.frameworks[FrameworkId(welcome.framework_id)].version == "9.9"
         assert master._frameworks is not None
         assert master._frameworks.unknowns.counts == {"call": 2}

@@ -6,11 +6,12 @@ from hypothesis import given
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.framework_events import AnswerAccept, AnswerCall, EndFrameworkSession
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.peers import COLUMNS, Unknowns
 from fairlead_proto.task_state import Reason
 from fairlead_proto.v1 import framework_pb2, types_pb2
+from fairlead_sdk.calls import Acknowledge, Acknowledgement
 from fairlead_sdk.events import StatusReceived
-from fairlead_sdk.wire import read_events
+from fairlead_sdk.wire import read_events, write_batches
 from tests.builders.messages import any_message, from_a_newer_peer, spoiled
 
 AMOUNT = types_pb2.Resources(cpus_milli=100, mem_bytes=2**20)
@@ -48,6 +49,22 @@ EVENTS = framework_pb2.FrameworkEvents(
     ],
 )
 """One of each kind."""
+
+
+def test_acknowledgements_are_lists_for_a_master_that_reads_those() -> None:
+    items = (Acknowledgement("t1", 2, "a1"), Acknowledgement("t2", 1, "a2"), Acknowledgement("t3", 1, "a1"))
+
+    (older,) = write_batches([(1, Acknowledge(items))])
+    (newer,) = write_batches([(1, Acknowledge(items))], frozenset({COLUMNS}))
+
+    assert [item.task_id for item in older.calls[0].acknowledge.items] == ["t1", "t2", "t3"]
+    assert not older.calls[0].acknowledge.columns
+    assert newer.calls[0].acknowledge == framework_pb2.Acknowledge(
+        columns=[
+            types_pb2.AcknowledgementColumns(agent_id="a1", task_ids=["t1", "t3"], sequences=[2, 1]),
+            types_pb2.AcknowledgementColumns(agent_id="a2", task_ids=["t2"], sequences=[1]),
+        ]
+    )
 
 
 @given(message=any_message(framework_pb2.FrameworkEvents) | spoiled(EVENTS))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fairlead_agent.core.records import Record
 from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
+from fairlead_proto.peers import NONE, Capabilities
 from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import TaskSpec, TaskStatus, TaskUsage
@@ -107,6 +108,8 @@ class ConfirmSession:
     version: str
     """Of the master, for people; empty from one that says none."""
     files_token: str
+    capabilities: Capabilities = NONE
+    """Of the master."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

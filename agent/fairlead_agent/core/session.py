@@ -98,7 +98,14 @@ def register(step: Step, order: ConfirmAgent) -> None:
         state.agent_id = order.agent_id
         step.write_identity()
     state.is_registered = True
-    step.do(ConfirmSession(agent_id=state.agent_id, version=order.version, files_token=order.files_token))
+    step.do(
+        ConfirmSession(
+            agent_id=state.agent_id,
+            version=order.version,
+            files_token=order.files_token,
+            capabilities=order.capabilities,
+        )
+    )
     step.statuses.extend(state.held)
     state.held = []
     state.resend_delays_ms.clear()

@@ -129,10 +129,12 @@ class TaskUsageReport(_message.Message):
     def __init__(self, framework_id: _Optional[str] = ..., task_id: _Optional[str] = ..., usage: _Optional[_Union[_types_pb2.TaskUsage, _Mapping]] = ...) -> None: ...
 
 class StatusReports(_message.Message):
-    __slots__ = ("statuses",)
+    __slots__ = ("statuses", "columns")
     STATUSES_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     statuses: _containers.RepeatedCompositeFieldContainer[_types_pb2.TaskStatus]
-    def __init__(self, statuses: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ...) -> None: ...
+    columns: _containers.RepeatedCompositeFieldContainer[_types_pb2.StatusColumns]
+    def __init__(self, statuses: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., columns: _Optional[_Iterable[_Union[_types_pb2.StatusColumns, _Mapping]]] = ...) -> None: ...
 
 class FileAnswers(_message.Message):
     __slots__ = ("token", "chunks")
@@ -269,10 +271,12 @@ class KillTask(_message.Message):
     def __init__(self, framework_id: _Optional[str] = ..., task_id: _Optional[str] = ..., grace_period_ms: _Optional[int] = ..., reason: _Optional[_Union[_types_pb2.Reason, str]] = ...) -> None: ...
 
 class AcknowledgeStatuses(_message.Message):
-    __slots__ = ("items",)
+    __slots__ = ("items", "columns")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[StatusAcknowledgement]
-    def __init__(self, items: _Optional[_Iterable[_Union[StatusAcknowledgement, _Mapping]]] = ...) -> None: ...
+    columns: _containers.RepeatedCompositeFieldContainer[_types_pb2.AcknowledgementColumns]
+    def __init__(self, items: _Optional[_Iterable[_Union[StatusAcknowledgement, _Mapping]]] = ..., columns: _Optional[_Iterable[_Union[_types_pb2.AcknowledgementColumns, _Mapping]]] = ...) -> None: ...
 
 class StatusAcknowledgement(_message.Message):
     __slots__ = ("framework_id", "task_id", "sequence")

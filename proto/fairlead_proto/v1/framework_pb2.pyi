@@ -173,7 +173,7 @@ class Kill(_message.Message):
     def __init__(self, task_ids: _Optional[_Iterable[str]] = ..., grace_period_ms: _Optional[int] = ...) -> None: ...
 
 class Acknowledge(_message.Message):
-    __slots__ = ("items",)
+    __slots__ = ("items", "columns")
     class Item(_message.Message):
         __slots__ = ("task_id", "sequence", "agent_id")
         TASK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -184,8 +184,10 @@ class Acknowledge(_message.Message):
         agent_id: str
         def __init__(self, task_id: _Optional[str] = ..., sequence: _Optional[int] = ..., agent_id: _Optional[str] = ...) -> None: ...
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[Acknowledge.Item]
-    def __init__(self, items: _Optional[_Iterable[_Union[Acknowledge.Item, _Mapping]]] = ...) -> None: ...
+    columns: _containers.RepeatedCompositeFieldContainer[_types_pb2.AcknowledgementColumns]
+    def __init__(self, items: _Optional[_Iterable[_Union[Acknowledge.Item, _Mapping]]] = ..., columns: _Optional[_Iterable[_Union[_types_pb2.AcknowledgementColumns, _Mapping]]] = ...) -> None: ...
 
 class Reconcile(_message.Message):
     __slots__ = ("task_ids",)
@@ -276,7 +278,7 @@ class Infeasible(_message.Message):
     def __init__(self, class_id: _Optional[str] = ..., best_agent_id: _Optional[str] = ..., missing: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class AcceptResult(_message.Message):
-    __slots__ = ("request_id", "offer_id", "items")
+    __slots__ = ("request_id", "offer_id", "items", "launched")
     class Item(_message.Message):
         __slots__ = ("task_id", "launched", "rejection", "detail")
         TASK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -291,10 +293,12 @@ class AcceptResult(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     OFFER_ID_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    LAUNCHED_FIELD_NUMBER: _ClassVar[int]
     request_id: int
     offer_id: str
     items: _containers.RepeatedCompositeFieldContainer[AcceptResult.Item]
-    def __init__(self, request_id: _Optional[int] = ..., offer_id: _Optional[str] = ..., items: _Optional[_Iterable[_Union[AcceptResult.Item, _Mapping]]] = ...) -> None: ...
+    launched: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, request_id: _Optional[int] = ..., offer_id: _Optional[str] = ..., items: _Optional[_Iterable[_Union[AcceptResult.Item, _Mapping]]] = ..., launched: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Offer(_message.Message):
     __slots__ = ("offer_id", "agent_id", "hostname", "attributes", "class_id", "demand_version", "units", "unit", "lease_ms")
@@ -340,10 +344,12 @@ class Rescind(_message.Message):
     def __init__(self, offer_ids: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class TaskStatuses(_message.Message):
-    __slots__ = ("statuses",)
+    __slots__ = ("statuses", "columns")
     STATUSES_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
     statuses: _containers.RepeatedCompositeFieldContainer[_types_pb2.TaskStatus]
-    def __init__(self, statuses: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ...) -> None: ...
+    columns: _containers.RepeatedCompositeFieldContainer[_types_pb2.StatusColumns]
+    def __init__(self, statuses: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., columns: _Optional[_Iterable[_Union[_types_pb2.StatusColumns, _Mapping]]] = ...) -> None: ...
 
 class ReconcileDone(_message.Message):
     __slots__ = ("request_id", "recovering_agent_ids")

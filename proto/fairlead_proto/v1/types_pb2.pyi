@@ -183,6 +183,60 @@ class TaskStatus(_message.Message):
     usage: TaskUsage
     def __init__(self, framework_id: _Optional[str] = ..., task_id: _Optional[str] = ..., agent_id: _Optional[str] = ..., sequence: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., reason: _Optional[_Union[Reason, str]] = ..., message: _Optional[str] = ..., timestamp_ms: _Optional[int] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., usage: _Optional[_Union[TaskUsage, _Mapping]] = ...) -> None: ...
 
+class StatusColumns(_message.Message):
+    __slots__ = ("framework_id", "agent_id", "task_ids", "sequences", "states", "reasons", "timestamps_ms", "exit_codes", "measured", "usage")
+    FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_IDS_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMPS_MS_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODES_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    framework_id: str
+    agent_id: str
+    task_ids: _containers.RepeatedScalarFieldContainer[str]
+    sequences: _containers.RepeatedScalarFieldContainer[int]
+    states: _containers.RepeatedScalarFieldContainer[TaskState]
+    reasons: _containers.RepeatedScalarFieldContainer[Reason]
+    timestamps_ms: _containers.RepeatedScalarFieldContainer[int]
+    exit_codes: _containers.RepeatedScalarFieldContainer[int]
+    measured: _containers.RepeatedScalarFieldContainer[bool]
+    usage: UsageColumns
+    def __init__(self, framework_id: _Optional[str] = ..., agent_id: _Optional[str] = ..., task_ids: _Optional[_Iterable[str]] = ..., sequences: _Optional[_Iterable[int]] = ..., states: _Optional[_Iterable[_Union[TaskState, str]]] = ..., reasons: _Optional[_Iterable[_Union[Reason, str]]] = ..., timestamps_ms: _Optional[_Iterable[int]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., measured: _Optional[_Iterable[bool]] = ..., usage: _Optional[_Union[UsageColumns, _Mapping]] = ...) -> None: ...
+
+class UsageColumns(_message.Message):
+    __slots__ = ("cpu_time_ms", "mem_bytes", "mem_peak_bytes", "mem_limit_bytes", "sandbox_bytes", "stdout_bytes", "stderr_bytes")
+    CPU_TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    MEM_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MEM_PEAK_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MEM_LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SANDBOX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STDOUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STDERR_BYTES_FIELD_NUMBER: _ClassVar[int]
+    cpu_time_ms: _containers.RepeatedScalarFieldContainer[int]
+    mem_bytes: _containers.RepeatedScalarFieldContainer[int]
+    mem_peak_bytes: _containers.RepeatedScalarFieldContainer[int]
+    mem_limit_bytes: _containers.RepeatedScalarFieldContainer[int]
+    sandbox_bytes: _containers.RepeatedScalarFieldContainer[int]
+    stdout_bytes: _containers.RepeatedScalarFieldContainer[int]
+    stderr_bytes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, cpu_time_ms: _Optional[_Iterable[int]] = ..., mem_bytes: _Optional[_Iterable[int]] = ..., mem_peak_bytes: _Optional[_Iterable[int]] = ..., mem_limit_bytes: _Optional[_Iterable[int]] = ..., sandbox_bytes: _Optional[_Iterable[int]] = ..., stdout_bytes: _Optional[_Iterable[int]] = ..., stderr_bytes: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class AcknowledgementColumns(_message.Message):
+    __slots__ = ("framework_id", "agent_id", "task_ids", "sequences")
+    FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_IDS_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    framework_id: str
+    agent_id: str
+    task_ids: _containers.RepeatedScalarFieldContainer[str]
+    sequences: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, framework_id: _Optional[str] = ..., agent_id: _Optional[str] = ..., task_ids: _Optional[_Iterable[str]] = ..., sequences: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class Constraint(_message.Message):
     __slots__ = ("attribute", "operator", "values")
     class Operator(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

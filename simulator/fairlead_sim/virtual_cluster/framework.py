@@ -331,7 +331,7 @@ class SimulatedFramework:
     def _send(self) -> None:
         stream = self._stream
         if stream is not None:
-            for batch in write_batches(self._work.session.take_outgoing()):
+            for batch in write_batches(self._work.session.take_outgoing(), self._work.session.peer):
                 stream.send(batch)
 
     def _expire(self) -> None:

@@ -12,6 +12,7 @@ from fairlead_proto import framework_messages
 from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.framework_events import EndFrameworkSession, Heartbeat, ToFramework
+from fairlead_proto.peers import NONE, Capabilities, read_capabilities
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2
 from fairlead_sim.virtual_cluster.network import Connection, End, Message, Network
@@ -47,6 +48,7 @@ class FrameworkStream:
         self._takes = takes
         self._epoch = 0
         self._is_greeted = False
+        self._peer: Capabilities = NONE
         self._orders: list[ToFramework | Heartbeat] = []
         """Of one moment, not written yet."""
         self._connection = network.dial(name, End(self._received, self._lost))
@@ -70,6 +72,7 @@ class FrameworkStream:
             try:
                 if not self._is_greeted:
                     self._is_greeted = True
+                    self._peer = read_capabilities(call.hello.capabilities)
                     self._connection.open([framework_wire.read_hello(self.session, call)])
                     continue
                 read = framework_wire.read_call(self.session, call, self._kinds)
@@ -99,7 +102,7 @@ class FrameworkStream:
 
     def push(self, *orders: ToFramework | Heartbeat) -> None:
         """Give the framework a message."""
-        for batch in framework_messages.write_events(orders, self._kinds, epoch=self._epoch):
+        for batch in framework_messages.write_events(orders, self._kinds, epoch=self._epoch, peer=self._peer):
             self._on_received(batch)
 
     def _refuse(self, call: framework_pb2.FrameworkCall, error: InvalidFieldError) -> None:
