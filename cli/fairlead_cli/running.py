@@ -23,8 +23,8 @@ from fairlead_sdk.clock import Clock, LoopClock, sleep
 from fairlead_sdk.errors import MasterUnreachable
 from fairlead_sdk.events import Connected, Disconnected
 from fairlead_sdk.framework import Framework
+from fairlead_sdk.jobs import Phase
 from fairlead_sdk.task import Progress, Task, TaskResult
-from fairlead_sdk.workload import Phase
 
 Launched = Callable[[Task, str], None]
 """Called with a task and the id of its attempt when an agent has it."""

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from fairlead_proto.tasks import TaskStatus as TaskStatus
     from fairlead_proto.tasks import TaskUsage as TaskUsage
     from fairlead_sdk.amounts import Amounts as Amounts
+    from fairlead_sdk.arrays import Array as Array
     from fairlead_sdk.calls import Demand as Demand
+    from fairlead_sdk.calls import Launch as Launch
     from fairlead_sdk.calls import Scope as Scope
     from fairlead_sdk.client import MasterClient as MasterClient
     from fairlead_sdk.constraints import parse_constraint as parse_constraint
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from fairlead_sdk.events import Disconnected as Disconnected
     from fairlead_sdk.events import Offer as Offer
     from fairlead_sdk.framework import Framework as Framework
+    from fairlead_sdk.handles import ArrayHandle as ArrayHandle
     from fairlead_sdk.handles import TaskHandle as TaskHandle
     from fairlead_sdk.matching import fitting_tasks as fitting_tasks
     from fairlead_sdk.operator_client import OperatorClient as OperatorClient
@@ -57,7 +60,8 @@ _MODULES = {
     "fairlead_proto.task_state": ("Reason", "TaskState", "is_terminal"),
     "fairlead_proto.tasks": ("Constraint", "Operator", "TaskStatus", "TaskUsage"),
     "fairlead_sdk.amounts": ("Amounts",),
-    "fairlead_sdk.calls": ("Demand", "Scope"),
+    "fairlead_sdk.arrays": ("Array",),
+    "fairlead_sdk.calls": ("Demand", "Launch", "Scope"),
     "fairlead_sdk.client": ("MasterClient",),
     "fairlead_sdk.constraints": ("parse_constraint",),
     "fairlead_sdk.demand_classes": ("demand_class", "quanta_class"),
@@ -73,7 +77,7 @@ _MODULES = {
     "fairlead_proto.codes": ("Rejection",),
     "fairlead_sdk.events": ("AcceptItem", "Connected", "Disconnected", "Offer"),
     "fairlead_sdk.framework": ("Framework",),
-    "fairlead_sdk.handles": ("TaskHandle",),
+    "fairlead_sdk.handles": ("ArrayHandle", "TaskHandle"),
     "fairlead_sdk.matching": ("fitting_tasks",),
     "fairlead_sdk.operator_client": ("OperatorClient",),
     "fairlead_sdk.scheduler": ("Driver", "Scheduler", "run_scheduler"),
@@ -85,6 +89,8 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "AcceptItem",
     "Amounts",
+    "Array",
+    "ArrayHandle",
     "Closed",
     "Connected",
     "Constraint",
@@ -95,6 +101,7 @@ __all__ = [
     "Framework",
     "FrameworkExpired",
     "Infeasible",
+    "Launch",
     "MasterClient",
     "MasterUnreachable",
     "Offer",

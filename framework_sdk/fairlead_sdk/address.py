@@ -1,8 +1,10 @@
-"""Where the master is: what was said, else ``FAIRLEAD_MASTER``, else this host."""
+"""Where the master is, and how it is reached: what was said, else ``FAIRLEAD_MASTER``, else this host."""
 
 import os
 import re
 from typing import Final
+
+from fairlead_sdk.transport import Transport
 
 MASTER_VARIABLE: Final = "FAIRLEAD_MASTER"
 DEFAULT_MASTER: Final = "127.0.0.1:5050"
@@ -23,3 +25,13 @@ def resolve_master(address: str | None = None) -> str:
     if match is None or not 0 < int(match[2]) < 65536:
         raise ValueError(f"{source}: expected HOST:PORT, got {address!r}")
     return address
+
+
+def make_transport(master: str | Transport | None) -> Transport:
+    """The transport to a master given by address, or None for the usual place; a transport is returned as it is."""
+    if master is not None and not isinstance(master, str):
+        return master
+    # Here and not above: importing grpc costs more than all the rest, and tests in memory do without it.
+    from fairlead_sdk.grpc_transport import GrpcTransport
+
+    return GrpcTransport(resolve_master(master))

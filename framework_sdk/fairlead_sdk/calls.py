@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import SupportsFloat
+from typing import Final, SupportsFloat
 
 from fairlead_proto.codes import DeclineScope
-from fairlead_proto.tasks import Constraint
+from fairlead_proto.tasks import ArrayMember, Constraint
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.task import Task
+
+MEMBER_BYTES: Final = 128
+"""What the two variables and the index in the name of an array's task take in a message, and a little more."""
 
 Scope = DeclineScope
 """The name that programs know it by."""
@@ -68,6 +71,19 @@ class Launch:
 
     task_id: str
     task: Task
+    member: ArrayMember | None = None
+    """Which one, of an array whose template the task is."""
+
+    @property
+    def size_bytes(self) -> int:
+        """About how large the description of the attempt is in a message."""
+        size = len(self.task_id) + self.task.size_bytes
+        if self.member is None:
+            return size
+        inserted = (
+            0 if self.member.argument is None else sum(map(len, self.member.command(self.task.command)))
+        )
+        return size + 4 * inserted + MEMBER_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +151,7 @@ def call_size(call: Call) -> int:
     """About how many bytes a call takes in a message; generous, so that a bound on it holds."""
     match call:
         case Accept():
-            return 64 + sum(len(launch.task_id) + launch.task.size_bytes for launch in call.launches)
+            return 64 + sum(launch.size_bytes for launch in call.launches)
         case SetDemand():
             return 64 + sum(_demand_size(demand) for demand in call.classes)
         case Kill() | Reconcile():

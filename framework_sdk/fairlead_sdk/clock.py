@@ -46,6 +46,33 @@ class LoopClock:
         return asyncio.get_running_loop().call_later(delay_ms / 1000, callback)
 
 
+class Alarm:
+    """Calls back at a time that is moved as often as it changes."""
+
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self._callback = callback
+        self._due_ms: int | None = None
+        self._timer: Timer | None = None
+
+    def set(self, clock: Clock, due_ms: int | None) -> None:
+        """Have the call come at this time of the clock, once; None is never."""
+        if due_ms != self._due_ms:
+            self.cancel()
+            if due_ms is not None:
+                self._due_ms = due_ms
+                self._timer = clock.call_later(max(0, due_ms - clock.now_ms()), self._ring)
+
+    def cancel(self) -> None:
+        """Make sure that it does not come."""
+        self._due_ms = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _ring(self) -> None:
+        self._due_ms = None
+        self._callback()
+
+
 def _wake(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)

@@ -10,7 +10,7 @@ from typing import Final
 
 from fairlead_proto.limits import CLASSES_MAX, PATTERNS_MAX, UNITS_MAX, WAITING_TASKS_MAX
 from fairlead_proto.resources import QUANTITY_MAX
-from fairlead_proto.tasks import Constraint, Operator
+from fairlead_proto.tasks import ArrayMember, Constraint, Operator
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import Demand, Launch
 from fairlead_sdk.matching import launchable_count
@@ -25,14 +25,16 @@ class _Class:
         self.class_id = class_id
         self.unit = unit
         self.constraints = constraints
-        self.again: dict[str, Task] = {}
-        self.waiting: dict[str, Task] = {}
+        self.again: dict[str, Launch] = {}
+        self.waiting: dict[str, Launch] = {}
+        self.promised: dict[str, int] = {}
+        """Array id to how many of its members are to come."""
         self.taken = 0
         self.suspended = False
 
     @property
     def count(self) -> int:
-        return len(self.again) + len(self.waiting)
+        return len(self.again) + len(self.waiting) + sum(self.promised.values())
 
 
 class DemandBook:
@@ -46,11 +48,21 @@ class DemandBook:
     def __len__(self) -> int:
         return sum(group.count for group in self._classes.values())
 
-    def add(self, attempt_id: str, task: Task, *, again: bool = False) -> str:
+    def add(
+        self, attempt_id: str, task: Task, *, member: ArrayMember | None = None, again: bool = False
+    ) -> str:
         """Let an attempt wait, and return its class id; ``again`` puts it before the new ones."""
         group = self._class_of(task)
-        (group.again if again else group.waiting)[attempt_id] = task
+        (group.again if again else group.waiting)[attempt_id] = Launch(attempt_id, task, member)
         return group.class_id
+
+    def promise(self, array_id: str, task: Task, units: int) -> int:
+        """Count so many further members of an array as waiting, until they are added, and return how many were before."""
+        group = self._class_of(task)
+        before = group.promised.pop(array_id, 0)
+        if units:
+            group.promised[array_id] = units
+        return before
 
     def remove(self, attempt_id: str, class_id: str) -> None:
         """Let an attempt wait no longer."""
@@ -62,6 +74,11 @@ class DemandBook:
         group = self._classes.get(class_id)
         return [] if group is None else [*group.again, *group.waiting]
 
+    def waiting_count(self, class_id: str) -> int:
+        """How many attempts wait in a class, promised ones not counted."""
+        group = self._classes.get(class_id)
+        return 0 if group is None else len(group.again) + len(group.waiting)
+
     def take(self, class_id: str, unit: Amounts, units: int) -> list[Launch]:
         """Take the next attempts of a class for an offer of so many units; they wait no longer.
 
@@ -70,9 +87,8 @@ class DemandBook:
         group = self._classes.get(class_id)
         if group is None or group.unit != unit:
             return []
-        queue = islice(chain(group.again.items(), group.waiting.items()), units)
-        candidates = [Launch(attempt_id, task) for attempt_id, task in queue]
-        count = launchable_count([launch.task.size_bytes for launch in candidates], units=units)
+        candidates = list(islice(chain(group.again.values(), group.waiting.values()), units))
+        count = launchable_count([launch.size_bytes for launch in candidates], units=units)
         for launch in candidates[:count]:
             self.remove(launch.task_id, class_id)
         group.taken += count

@@ -10,21 +10,40 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, assert_never
 from weakref import WeakKeyDictionary
 
-from fairlead_proto.limits import ID_LENGTH_MAX
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk import sandbox_files
+from fairlead_sdk.address import make_transport
 from fairlead_sdk.amounts import parse_duration
-from fairlead_sdk.calls import Hello
+from fairlead_sdk.arrays import MEMBER_SUFFIX_LENGTH, Array
+from fairlead_sdk.calls import Hello, Launch
 from fairlead_sdk.client import MasterClient
-from fairlead_sdk.clock import Timer, wait_until
+from fairlead_sdk.clock import Alarm, wait_until
 from fairlead_sdk.errors import Closed, FairleadError, Refused
 from fairlead_sdk.events import Connected, Disconnected, Event, SessionOver, Welcome
-from fairlead_sdk.handles import Listener, OnProgress, OnRetry, RunGroup, TaskHandle
-from fairlead_sdk.task import Task, TaskResult
+from fairlead_sdk.handles import (
+    ArrayHandle,
+    Listener,
+    OnLaunch,
+    OnProgress,
+    OnRetry,
+    RunGroup,
+    Tally,
+    TaskHandle,
+)
+from fairlead_sdk.jobs import Phase
+from fairlead_sdk.task import ATTEMPT_SUFFIX_LENGTH, Task, TaskResult, check_submittable, check_tasks
 from fairlead_sdk.transport import Transport
 from fairlead_sdk.work_session import WorkSession
-from fairlead_sdk.workload import Phase, Workload
-from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, JobMoved, TakeOffer
+from fairlead_sdk.workload import Workload
+from fairlead_sdk.workload_actions import (
+    Action,
+    ArrayEnded,
+    EndTasks,
+    GiveBack,
+    JobEnded,
+    JobMoved,
+    TakeOffer,
+)
 
 UNREACHABLE_TIMEOUT_S: Final = 60.0
 """How long an agent may be away before its tasks are run elsewhere. A host reboots, and a switch restarts, within it."""
@@ -35,22 +54,11 @@ CANCEL_MARGIN_MS: Final = 10_000
 GRACE_PERIOD_DEFAULT_MS: Final = 5_000
 """The agents' own default, as the schema states it."""
 
-_ATTEMPT_SUFFIX_LENGTH: Final = 8
-"""Room for the ``.2`` of a further attempt below the bound on ids."""
-
 OnExit = Literal["teardown", "leave"]
+Sandboxed = Task | TaskHandle | TaskResult | Launch
+"""What names an attempt of a task, whose output may be read: of the first two the latest."""
+
 OnSession = Callable[[Connected | Disconnected], object]
-
-
-def make_transport(master: str | Transport | None) -> Transport:
-    """The transport to a master given by address, or None for the usual place; a transport is returned as it is."""
-    if master is not None and not isinstance(master, str):
-        return master
-    # Here and not above: importing grpc costs more than all the rest, and tests in memory do without it.
-    from fairlead_sdk.address import resolve_master
-    from fairlead_sdk.grpc_transport import GrpcTransport
-
-    return GrpcTransport(resolve_master(master))
 
 
 class Framework:
@@ -115,11 +123,12 @@ class Framework:
         self._welcome: Welcome | None = None
         self._listeners: dict[str, Listener] = {}
         self._groups: dict[RunGroup, None] = {}
+        self._arrays: dict[str, ArrayHandle] = {}
         self._attempt_ids: WeakKeyDictionary[Task, str] = WeakKeyDictionary()
         self._id_prefix = ""
         self._ids_made = 0
         self._over: FairleadError | None = None
-        self._deadline: tuple[int, Timer] | None = None
+        self._deadline = Alarm(self._on_deadline)
 
     # --- life ----------------------------------------------------------------------------------------------------
 
@@ -187,10 +196,35 @@ class Framework:
         self._settle([])
         return handle
 
+    def submit_array(
+        self,
+        array: Array,
+        *,
+        on_launch: OnLaunch | None = None,
+        on_progress: OnProgress | None = None,
+        on_retry: OnRetry | None = None,
+    ) -> ArrayHandle:
+        """Have the tasks of an array run, and return a handle that gives their results; callbacks as of ``run``.
+
+        Raises:
+            ValueError: as ``submit``.
+            FairleadError: the session is over; the kind says why.
+        """
+        if type(array) is not Array:
+            raise ValueError(f"array: expected an Array, got {array!r}")
+        array_id = self._new_id(array.template, MEMBER_SUFFIX_LENGTH)
+        handle = ArrayHandle(self, array_id, array, Tally(on_launch, on_progress, on_retry))
+        clock = self._session.transport.clock
+        actions = self._workload.submit_array(array_id, array, unix_ms=clock.unix_ms())
+        self._listeners[array_id] = self._arrays[array_id] = handle
+        self._settle(actions)
+        return handle
+
     async def run(
         self,
         tasks: Iterable[Task],
         *,
+        on_launch: OnLaunch | None = None,
         on_progress: OnProgress | None = None,
         on_retry: OnRetry | None = None,
     ) -> list[TaskResult]:
@@ -207,6 +241,7 @@ class Framework:
 
         Args:
             tasks: what to run; they may differ in their demands.
+            on_launch: called with the ``Launch`` of each attempt that an agent has; what it writes may be read by it.
             on_progress: called with a ``Progress`` after changes, at most once for each message of the master.
             on_retry: called with the ``TaskResult`` of each attempt after which its task is run again.
 
@@ -214,7 +249,7 @@ class Framework:
             Refused: the master will not have the demand.
             FairleadError: the session ended for good; the kind says why.
         """
-        group = self._start_group(tasks, on_progress, on_retry)
+        group = self._start_group(tasks, Tally(on_launch, on_progress, on_retry))
         try:
             await asyncio.shield(group.over)
             if group.error is not None:
@@ -230,6 +265,7 @@ class Framework:
         self,
         tasks: Iterable[Task],
         *,
+        on_launch: OnLaunch | None = None,
         on_progress: OnProgress | None = None,
         on_retry: OnRetry | None = None,
     ) -> AsyncIterator[TaskResult]:
@@ -238,7 +274,7 @@ class Framework:
         Raises:
             Refused, FairleadError: as ``run``.
         """
-        group = self._start_group(tasks, on_progress, on_retry)
+        group = self._start_group(tasks, Tally(on_launch, on_progress, on_retry))
         try:
             for _ in range(len(group.results)):
                 next_result = asyncio.ensure_future(group.finished.get())
@@ -266,13 +302,17 @@ class Framework:
         """Have tasks ended, by the ids of their first attempts; those that are over are left out."""
         self._settle(self._workload.kill(job_ids))
 
+    def request_array_kill(self, array_id: str, index: int | None = None) -> None:
+        """Have one member of an array ended, or all; those that are over are left out."""
+        self._settle(self._workload.kill_array(array_id, index))
+
     def state_of(self, job_id: str) -> tuple[Phase, TaskState] | None:
         """Where a task is, by the id of its first attempt; None if it is over."""
         return self._workload.state_of(job_id)
 
     # --- sandboxes -----------------------------------------------------------------------------------------------
 
-    async def stdout(self, task: Task | TaskHandle | TaskResult) -> str:
+    async def stdout(self, task: Sandboxed) -> str:
         """What the task wrote to its standard output so far, undecodable bytes replaced.
 
         Raises:
@@ -281,11 +321,11 @@ class Framework:
         """
         return (await self.read_file(task, "stdout")).decode(errors="replace")
 
-    async def stderr(self, task: Task | TaskHandle | TaskResult) -> str:
+    async def stderr(self, task: Sandboxed) -> str:
         """What the task wrote to its standard error so far; as ``stdout``."""
         return (await self.read_file(task, "stderr")).decode(errors="replace")
 
-    async def read_file(self, task: Task | TaskHandle | TaskResult, path: str) -> bytes:
+    async def read_file(self, task: Sandboxed, path: str) -> bytes:
         """A file of the task's sandbox, whole; as ``stdout``. Asks nobody if the result says that nothing was written."""
         if isinstance(task, TaskResult) and task.usage is not None and task.usage.written_bytes(path) == 0:
             return b""
@@ -298,7 +338,7 @@ class Framework:
             path=path,
         )
 
-    def logs(self, task: Task | TaskHandle | TaskResult, *, path: str = "stdout") -> AsyncIterator[bytes]:
+    def logs(self, task: Sandboxed, *, path: str = "stdout") -> AsyncIterator[bytes]:
         """What the task writes, as it writes it, until it is over; follows the attempt that is current now."""
         transport = self._session.transport
         return sandbox_files.follow(
@@ -310,8 +350,8 @@ class Framework:
             jitter=transport.jitter,
         )
 
-    def _attempt_id(self, task: Task | TaskHandle | TaskResult) -> str:
-        if isinstance(task, TaskResult):
+    def _attempt_id(self, task: Sandboxed) -> str:
+        if isinstance(task, TaskResult | Launch):
             return task.task_id
         wanted = task.task if isinstance(task, TaskHandle) else task
         attempt_id = self._attempt_ids.get(wanted)
@@ -329,17 +369,11 @@ class Framework:
             raise self._over
         return self._client
 
-    def _new_id(self, task: Task) -> str:
+    def _new_id(self, task: Task, suffix_length: int = ATTEMPT_SUFFIX_LENGTH) -> str:
         assert self._session is self._client
         welcome = self._welcome
         assert welcome is not None, "a session without a Welcome"
-        for name, _ in task.demand.custom_milli:
-            if name not in welcome.custom_resources:
-                known = ", ".join(welcome.custom_resources) or "none"
-                raise ValueError(f"custom: expected a resource of this cluster ({known}), got {name!r}")
-        if len(task.task_id) > ID_LENGTH_MAX - _ATTEMPT_SUFFIX_LENGTH:
-            limit = ID_LENGTH_MAX - _ATTEMPT_SUFFIX_LENGTH
-            raise ValueError(f"task_id: expected at most {limit} characters, got {len(task.task_id)}")
+        check_submittable(task, welcome.custom_resources, suffix_length)
         if task.task_id:
             return task.task_id
         if self._hello.framework_id:
@@ -354,15 +388,9 @@ class Framework:
         self._workload.submit(job_id, task, unix_ms=self._session.transport.clock.unix_ms())
         self._listeners[job_id] = listener
 
-    def _start_group(
-        self, tasks: Iterable[Task], on_progress: OnProgress | None, on_retry: OnRetry | None
-    ) -> RunGroup:
-        if not isinstance(tasks, Iterable):
-            raise ValueError(f"tasks: expected a list of them, got {tasks!r}")  # noqa: TRY004 - one kind of error
-        tasks = list(tasks)
-        if strange := [task for task in tasks if type(task) is not Task]:
-            raise ValueError(f"tasks: expected each to be a Task, got {strange[0]!r}")
-        group = RunGroup(len(tasks), on_progress, on_retry)
+    def _start_group(self, tasks: Iterable[Task], tally: Tally) -> RunGroup:
+        tasks = check_tasks(tasks)
+        group = RunGroup(len(tasks), tally)
         ids = [self._new_id(task) for task in tasks]
         taken = {task_id for task_id in ids if task_id in self._workload}
         if taken or len(set(ids)) < len(ids):
@@ -413,50 +441,48 @@ class Framework:
             return
         self._work.say_what_is_wanted()
         self._client.flush()
-        self._watch_deadline()
-        for group in tuple(self._groups):
-            group.tell_progress()
+        self._deadline.set(self._session.transport.clock, self._workload.next_deadline_ms())
+        waiting: list[RunGroup | ArrayHandle] = [*self._groups, *self._arrays.values()]
+        for each in waiting:
+            each.tell_progress()
 
     def _tell(self, action: Action) -> None:
         """Note what an action means to whoever waits here; what it means to the master is said elsewhere."""
         match action:
             case TakeOffer():
                 for launch in action.launches:
-                    self._attempt_ids[launch.task] = launch.task_id
+                    self._note_attempt(launch)
             case GiveBack() | EndTasks():
                 pass
             case JobMoved():
-                self._listeners[action.job_id].moved(action)
-                if action.found is not None:
-                    self._attempt_ids[action.found.task] = action.found.task_id
+                if action.launch is not None:
+                    self._note_attempt(action.launch)
+                self._listeners[action.array_id or action.job_id].moved(action)
+            case JobEnded() if action.array_id:
+                self._listeners[action.array_id].ended(action.job_id, action.outcome)
             case JobEnded():
                 self._listeners.pop(action.job_id).ended(action.job_id, action.outcome)
+            case ArrayEnded():
+                del self._listeners[action.array_id]
+                handle = self._arrays.pop(action.array_id)
+                handle.over(action.error)
+                handle.tell_progress()
             case _:
                 assert_never(action)
+
+    def _note_attempt(self, launch: Launch) -> None:
+        if launch.member is None:
+            self._attempt_ids[launch.task] = launch.task_id
 
     def _end_session(self, error: FairleadError) -> None:
         if self._over is not None:
             return
         self._over = error
-        if self._deadline is not None:
-            self._deadline[1].cancel()
+        self._deadline.cancel()
         for action in self._workload.fail_all(error):
             self._tell(action)
 
-    def _watch_deadline(self) -> None:
-        due_ms = self._workload.next_deadline_ms()
-        if self._deadline is not None:
-            if self._deadline[0] == due_ms:
-                return
-            self._deadline[1].cancel()
-            self._deadline = None
-        if due_ms is not None:
-            clock = self._session.transport.clock
-            timer = clock.call_later(max(0, due_ms - clock.now_ms()), self._on_deadline)
-            self._deadline = due_ms, timer
-
     def _on_deadline(self) -> None:
-        self._deadline = None
         self._settle(self._workload.expire(self._now_ms()))
 
     def _now_ms(self) -> int:

@@ -1,16 +1,21 @@
-"""Waiting for tasks: a handle on one, and the group a run makes of many."""
+"""Waiting for tasks: a handle on one, the group a run makes of many, and a handle on an array."""
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Protocol, TypeVar
 
 from fairlead_proto.task_state import TaskState
+from fairlead_sdk.arrays import Array
+from fairlead_sdk.calls import Launch
 from fairlead_sdk.errors import FairleadError
+from fairlead_sdk.jobs import Phase
 from fairlead_sdk.task import Progress, Task, TaskResult
-from fairlead_sdk.workload import Phase
 from fairlead_sdk.workload_actions import JobMoved
 
 News = TypeVar("News")
+
+OnLaunch = Callable[[Launch], object]
+"""Is given each attempt that an agent has."""
 
 OnProgress = Callable[[Progress], object]
 
@@ -19,7 +24,7 @@ OnRetry = Callable[[TaskResult], object]
 
 
 class Listener(Protocol):
-    """Whoever waits for jobs; called with the job's id."""
+    """Whoever waits for jobs, or for an array; called with the job's id."""
 
     def moved(self, move: JobMoved) -> None:
         """A job's attempt runs, or waits again."""
@@ -33,6 +38,9 @@ class Owner(Protocol):
 
     def request_kill(self, job_ids: Sequence[str]) -> None:
         """Have jobs ended."""
+
+    def request_array_kill(self, array_id: str, index: int | None = None) -> None:
+        """Have one member of an array ended, or all."""
 
     def state_of(self, job_id: str) -> tuple[Phase, TaskState] | None:
         """Where a job is; None if it is over."""
@@ -89,12 +97,86 @@ class TaskHandle:
             self._future.exception()
 
 
+class Tally:
+    """How many tasks of a run are where, and who wants to know."""
+
+    def __init__(
+        self, on_launch: OnLaunch | None, on_progress: OnProgress | None, on_retry: OnRetry | None
+    ) -> None:
+        self.error: BaseException | None = None
+        """What was raised by somebody who was told."""
+        self._on_launch = on_launch
+        self._on_progress = on_progress
+        self._on_retry = on_retry
+        self._progress_due = False
+        self._is_running: dict[str, None] = {}
+        self._ok = self._failed = self._killed = self._refused = self._retried = 0
+
+    @property
+    def done(self) -> int:
+        """How many are over."""
+        return self._ok + self._failed
+
+    @property
+    def known(self) -> int:
+        """How many were launched, or are over."""
+        return len(self._is_running) + self.done
+
+    def moved(self, move: JobMoved) -> None:
+        """Count, and tell; see ``Listener``."""
+        self._progress_due = True
+        if move.launch is not None:
+            self._is_running[move.job_id] = None
+            self._tell(self._on_launch, move.launch)
+        else:
+            self._is_running.pop(move.job_id, None)
+        if move.given_up is not None:
+            self._retried += 1
+            self._tell(self._on_retry, move.given_up)
+
+    def ended(self, job_id: str, outcome: TaskResult | FairleadError) -> None:
+        """Count; see ``Listener``."""
+        self._is_running.pop(job_id, None)
+        self._progress_due = True
+        if isinstance(outcome, TaskResult):
+            self._ok += outcome.ok
+            self._failed += not outcome.ok
+            self._killed += outcome.state is TaskState.KILLED
+            self._refused += outcome.refusal is not None
+        else:
+            self._failed += 1
+
+    def tell_progress(self, total: int) -> None:
+        """Call the progress callback if something changed since it was last called."""
+        if self._progress_due:
+            self._progress_due = False
+            self._tell(self._on_progress, self.progress(total))
+
+    def progress(self, total: int) -> Progress:
+        """How far a run of so many tasks is."""
+        return Progress(
+            waiting=total - len(self._is_running) - self._ok - self._failed,
+            running=len(self._is_running),
+            finished=self._ok,
+            failed=self._failed,
+            retried=self._retried,
+            killed=self._killed,
+            refused=self._refused,
+        )
+
+    def _tell(self, tell: Callable[[News], object] | None, news: News) -> None:
+        """Tell the application; its error ends the run, and not the session of others."""
+        if tell is not None:
+            try:
+                tell(news)
+            except Exception as error:
+                self.error = self.error or error
+
+
 class RunGroup:
     """The tasks of one run: their results in order, how far they are, and who wants to know."""
 
-    def __init__(
-        self, size: int, on_progress: OnProgress | None = None, on_retry: OnRetry | None = None
-    ) -> None:
+    def __init__(self, size: int, tally: Tally) -> None:
         self.results: list[TaskResult | None] = [None] * size
         self.finished: asyncio.Queue[TaskResult] = asyncio.Queue()
         """Results as they come, for whoever takes them one by one."""
@@ -105,11 +187,7 @@ class RunGroup:
         self.settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when every task is over, whatever happened."""
         self._index: dict[str, int] = {}
-        self._on_progress = on_progress
-        self._on_retry = on_retry
-        self._progress_due = False
-        self._is_running: dict[str, None] = {}
-        self._ok = self._failed = self._killed = self._refused = self._retried = 0
+        self._tally = tally
         self._added = 0
         self._is_filled = False
 
@@ -131,61 +209,29 @@ class RunGroup:
 
     def moved(self, move: JobMoved) -> None:
         """Count; see ``Listener``."""
-        if move.is_running:
-            self._is_running[move.job_id] = None
-        else:
-            self._is_running.pop(move.job_id, None)
-        self._progress_due = True
-        if move.given_up is not None:
-            self._retried += 1
-            if self._on_retry is not None:
-                self._guarded(self._on_retry, move.given_up)
+        self._tally.moved(move)
+        self._check()
 
     def ended(self, job_id: str, outcome: TaskResult | FairleadError) -> None:
         """Keep the result, or give the run up; see ``Listener``."""
         index = self._index.pop(job_id)
-        self._is_running.pop(job_id, None)
-        self._progress_due = True
+        self._tally.ended(job_id, outcome)
         if isinstance(outcome, TaskResult):
             self.results[index] = outcome
-            self._ok += outcome.ok
-            self._failed += not outcome.ok
-            self._killed += outcome.state is TaskState.KILLED
-            self._refused += outcome.refusal is not None
             self.finished.put_nowait(outcome)
         else:
-            self._failed += 1
             self._give_up(outcome)
         if not self._index and self._is_filled:
             self._conclude()
 
     def tell_progress(self) -> None:
         """Call the progress callback if something changed since it was last called."""
-        if not self._progress_due or self._on_progress is None:
-            return
-        self._progress_due = False
-        self._guarded(self._on_progress, self.progress)
+        self._tally.tell_progress(len(self.results))
+        self._check()
 
-    def _guarded(self, tell: Callable[[News], object], news: News) -> None:
-        """Tell the application; its error ends the run, and not the session of others."""
-        try:
-            tell(news)
-        except Exception as error:
-            self._give_up(error)
-
-    @property
-    def progress(self) -> Progress:
-        """How far the run is."""
-        waiting = len(self.results) - len(self._is_running) - self._ok - self._failed
-        return Progress(
-            waiting=waiting,
-            running=len(self._is_running),
-            finished=self._ok,
-            failed=self._failed,
-            retried=self._retried,
-            killed=self._killed,
-            refused=self._refused,
-        )
+    def _check(self) -> None:
+        if self._tally.error is not None:
+            self._give_up(self._tally.error)
 
     def _conclude(self) -> None:
         for future in (self.over, self.settled):
@@ -196,3 +242,99 @@ class RunGroup:
         self.error = self.error or error
         if not self.over.done():
             self.over.set_result(None)
+
+
+class ArrayHandle:
+    """One submitted array. ``async for`` gives its members' results as they come, ``await`` all in the order of the indices.
+
+    Neither touches the tasks when it is left early or cancelled; ``kill()`` does. A result that a loop was given is not kept:
+    another loop, or ``await``, goes on behind it. Both raise, after the results there are, what kept further members from
+    being made: what the arguments' iterator or a callback raised, or the end of the session.
+    """
+
+    def __init__(self, owner: Owner, array_id: str, array: Array, tally: Tally) -> None:
+        self.array = array
+        self.task_id = array_id
+        """Of the array; its members have the index behind it."""
+        self._owner = owner
+        self._tally = tally
+        self._results: dict[str, TaskResult] = {}
+        self._made = 0
+        self._changed = asyncio.Event()
+        self._is_over = False
+        self._error: BaseException | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether all members are over."""
+        return self._is_over
+
+    @property
+    def progress(self) -> Progress:
+        """How many members are where; those that wait for their turn are known only if the arguments have a length."""
+        return self._tally.progress(self._total)
+
+    def kill(self, index: int | None = None) -> None:
+        """Have all members ended, or the one with this index; also before their turn has come. Each has a result still."""
+        self._owner.request_array_kill(self.task_id, index)
+
+    def __await__(self) -> Generator[object, None, list[TaskResult]]:
+        return self._all().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[TaskResult]:
+        while True:
+            while self._results:
+                yield self._results.pop(next(iter(self._results)))
+            if self._is_over:
+                break
+            await self._news()
+        self._raise()
+
+    async def _all(self) -> list[TaskResult]:
+        while not self._is_over:
+            await self._news()
+        self._raise()
+        return sorted(self._results.values(), key=self._order)
+
+    def _order(self, result: TaskResult) -> int:
+        assert result.member is not None, f"{result.task_id} is of no array"
+        over = self.array.over
+        return over.index(result.member.index) if isinstance(over, range) else result.member.index
+
+    async def _news(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def moved(self, move: JobMoved) -> None:
+        """Count; see ``Listener``."""
+        self._tally.moved(move)
+
+    def ended(self, job_id: str, outcome: TaskResult | FairleadError) -> None:
+        """Keep the result; see ``Listener``."""
+        self._tally.ended(job_id, outcome)
+        if isinstance(outcome, TaskResult):
+            self._results[job_id] = outcome
+            self._changed.set()
+        else:
+            self._error = self._error or outcome
+
+    def over(self, error: Exception | None) -> None:
+        """All members are over, or the session is: why further ones were not made, if that was not their end."""
+        self._is_over = True
+        self._error = self._error or error
+        self._changed.set()
+
+    def tell_progress(self) -> None:
+        """Call the progress callback if something changed since it was last called."""
+        self._tally.tell_progress(self._total)
+        if self._tally.error is not None and self._error is None:
+            self._error = self._tally.error
+            self.kill()
+
+    @property
+    def _total(self) -> int:
+        return self.array.count if self.array.count is not None else self._tally.known

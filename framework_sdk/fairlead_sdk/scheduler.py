@@ -21,6 +21,7 @@ from fairlead_proto.framework_events import (
 )
 from fairlead_proto.limits import TASKS_PER_ACCEPT_MAX
 from fairlead_proto.tasks import TaskStatus
+from fairlead_sdk.address import make_transport
 from fairlead_sdk.amounts import parse_duration
 from fairlead_sdk.calls import Demand, Hello, Launch, Scope
 from fairlead_sdk.client import MasterClient
@@ -35,7 +36,7 @@ from fairlead_sdk.events import (
     SessionOver,
     StatusReceived,
 )
-from fairlead_sdk.framework import OnExit, make_transport
+from fairlead_sdk.framework import OnExit
 from fairlead_sdk.refusals import call_failure
 from fairlead_sdk.session_state import Phase
 from fairlead_sdk.task import Task

@@ -74,6 +74,11 @@ class Finder:
         """The attempts each open request is about, with the search it was sent for: by the answer, the job may be sought anew."""
         self._again: dict[str, None] = {}
 
+    @property
+    def sought_count(self) -> int:
+        """How many jobs are sought."""
+        return len(self._searches)
+
     def seek(self, job_id: str, *, attempts_max: int) -> None:
         """Find out whether attempts of this job are anywhere."""
         self._searches[job_id] = search = Search(job_id, attempts_max)

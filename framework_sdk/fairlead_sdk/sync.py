@@ -13,7 +13,7 @@ second Ctrl-C waits no longer. Progress callbacks are called on the framework's 
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -21,11 +21,14 @@ from typing import Any, Self, TypeVar
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk import framework as asynchronous
 from fairlead_sdk.amounts import parse_duration
+from fairlead_sdk.arrays import Array
+from fairlead_sdk.calls import Launch
 from fairlead_sdk.errors import Closed
-from fairlead_sdk.handles import OnProgress, OnRetry
+from fairlead_sdk.handles import ArrayHandle as AsyncArrayHandle
+from fairlead_sdk.handles import OnLaunch, OnProgress, OnRetry
 from fairlead_sdk.handles import TaskHandle as AsyncTaskHandle
-from fairlead_sdk.task import Task, TaskResult
-from fairlead_sdk.workload import Phase
+from fairlead_sdk.jobs import Phase
+from fairlead_sdk.task import Progress, Task, TaskResult
 
 _T = TypeVar("_T")
 
@@ -60,16 +63,51 @@ class TaskHandle:
             TimeoutError: it is not over yet; it runs on.
             FairleadError: there will be no result; the kind says why.
         """
-        return self._owner.call(self._result(timeout))
-
-    async def _result(self, timeout: float | str | None) -> TaskResult:
-        limit_ms = parse_duration("timeout", timeout)
-        async with asyncio.timeout(limit_ms / 1000 if timeout is not None else None):
-            return await self._handle
+        return self._owner.call(_within(timeout, self._handle))
 
     def kill(self) -> None:
         """Have the task ended; ``result`` then waits for that."""
         self._owner.call(_returning(self._handle.kill))
+
+
+class ArrayHandle:
+    """One submitted array: looping over it gives its members' results as they come."""
+
+    def __init__(self, owner: "Framework", handle: AsyncArrayHandle) -> None:
+        self.array = handle.array
+        self.task_id = handle.task_id
+        """Of the array; its members have the index behind it."""
+        self._owner = owner
+        self._handle = handle
+
+    def __iter__(self) -> Iterator[TaskResult]:
+        return self._owner.iterate(aiter(self._handle))
+
+    @property
+    def done(self) -> bool:
+        """Whether all members are over."""
+        return self._handle.done
+
+    @property
+    def progress(self) -> Progress:
+        """How many members are where."""
+        return self._owner.call(_returning(lambda: self._handle.progress))
+
+    def results(self, timeout: float | str | None = None) -> list[TaskResult]:
+        """Wait for all members to be over, and give their results in order; but for the timeout as awaiting it is.
+
+        Args:
+            timeout: seconds or text; None waits for ever.
+
+        Raises:
+            TimeoutError: they are not over yet; they run on.
+            FairleadError: there will be no results; the kind says why.
+        """
+        return self._owner.call(_within(timeout, self._handle))
+
+    def kill(self, index: int | None = None) -> None:
+        """Have all members ended, or the one with this index."""
+        self._owner.call(_returning(lambda: self._handle.kill(index)))
 
 
 class Framework:
@@ -145,21 +183,48 @@ class Framework:
         self,
         tasks: Iterable[Task],
         *,
+        on_launch: OnLaunch | None = None,
         on_progress: OnProgress | None = None,
         on_retry: OnRetry | None = None,
     ) -> list[TaskResult]:
         """Run all tasks and return their results, in order; raises as ``fairlead_sdk.Framework.run``."""
-        return self.call(self._framework.run(tasks, on_progress=on_progress, on_retry=on_retry))
+        return self.call(
+            self._framework.run(tasks, on_launch=on_launch, on_progress=on_progress, on_retry=on_retry)
+        )
 
     def as_completed(
         self,
         tasks: Iterable[Task],
         *,
+        on_launch: OnLaunch | None = None,
         on_progress: OnProgress | None = None,
         on_retry: OnRetry | None = None,
     ) -> Iterator[TaskResult]:
         """Run all tasks and give each result as it comes; leaving the loop early kills the rest."""
-        return self._iterate(self._framework.as_completed(tasks, on_progress=on_progress, on_retry=on_retry))
+        return self.iterate(
+            self._framework.as_completed(
+                tasks, on_launch=on_launch, on_progress=on_progress, on_retry=on_retry
+            )
+        )
+
+    def submit_array(
+        self,
+        array: Array,
+        *,
+        on_launch: OnLaunch | None = None,
+        on_progress: OnProgress | None = None,
+        on_retry: OnRetry | None = None,
+    ) -> ArrayHandle:
+        """Have an array's tasks run, and return a handle; raises as ``fairlead_sdk.Framework.submit_array``."""
+        submit = self._framework.submit_array
+        work = _returning(
+            lambda: submit(array, on_launch=on_launch, on_progress=on_progress, on_retry=on_retry)
+        )
+        return ArrayHandle(self, self.call(work))
+
+    def request_array_kill(self, array_id: str, index: int | None = None) -> None:
+        """Have one member of an array ended, or all."""
+        self.call(_returning(lambda: self._framework.request_array_kill(array_id, index)))
 
     def kill(self, handles: Iterable[TaskHandle]) -> None:
         """End these tasks and wait until they are over."""
@@ -173,21 +238,21 @@ class Framework:
         """Where a task is, by the id of its first attempt; None if it is over."""
         return self.call(_returning(lambda: self._framework.state_of(job_id)))
 
-    def stdout(self, task: Task | TaskHandle | TaskResult) -> str:
+    def stdout(self, task: Task | TaskHandle | TaskResult | Launch) -> str:
         """What the task wrote to its standard output so far."""
         return self.call(self._framework.stdout(_unwrapped(task)))
 
-    def stderr(self, task: Task | TaskHandle | TaskResult) -> str:
+    def stderr(self, task: Task | TaskHandle | TaskResult | Launch) -> str:
         """What the task wrote to its standard error so far."""
         return self.call(self._framework.stderr(_unwrapped(task)))
 
-    def read_file(self, task: Task | TaskHandle | TaskResult, path: str) -> bytes:
+    def read_file(self, task: Task | TaskHandle | TaskResult | Launch, path: str) -> bytes:
         """A file of the task's sandbox, whole."""
         return self.call(self._framework.read_file(_unwrapped(task), path))
 
-    def logs(self, task: Task | TaskHandle | TaskResult, *, path: str = "stdout") -> Iterator[bytes]:
+    def logs(self, task: Task | TaskHandle | TaskResult | Launch, *, path: str = "stdout") -> Iterator[bytes]:
         """What the task writes, as it writes it, until it is over."""
-        return self._iterate(self._framework.logs(_unwrapped(task), path=path))
+        return self.iterate(self._framework.logs(_unwrapped(task), path=path))
 
     def call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine on the framework's loop and wait for it; Ctrl-C cancels it and waits for its cleaning up."""
@@ -215,7 +280,9 @@ class Framework:
             wait({done})
             raise
 
-    def _iterate(self, items: AsyncIterator[_T]) -> Iterator[_T]:
+    def iterate(self, items: AsyncIterator[_T]) -> Iterator[_T]:
+        """Give what the framework's loop gives; leaving early ends that."""
+
         async def next_or_none() -> tuple[_T] | None:
             async for item in items:
                 return (item,)
@@ -263,9 +330,15 @@ def _hand_over(task: "asyncio.Task[_T]", done: "Future[_T]") -> None:
         done.set_result(task.result())
 
 
+async def _within(timeout: float | str | None, awaited: Awaitable[_T]) -> _T:
+    limit_ms = parse_duration("timeout", timeout)
+    async with asyncio.timeout(limit_ms / 1000 if timeout is not None else None):
+        return await awaited
+
+
 async def _returning(function: Callable[[], _T]) -> _T:
     return function()
 
 
-def _unwrapped(task: Task | TaskHandle | TaskResult) -> Task | AsyncTaskHandle | TaskResult:
+def _unwrapped(task: Task | TaskHandle | TaskResult | Launch) -> asynchronous.Sandboxed:
     return task._handle if isinstance(task, TaskHandle) else task  # noqa: SLF001 - its own kind

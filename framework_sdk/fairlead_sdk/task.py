@@ -1,20 +1,23 @@
 """What a person wants run, and what came of it: the two values at either end of the SDK."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from fairlead_proto import fields
 from fairlead_proto.fields import size_bytes
-from fairlead_proto.limits import LABELS_MAX
+from fairlead_proto.limits import ID_LENGTH_MAX, LABELS_MAX
 from fairlead_proto.task_state import Reason, TaskState
-from fairlead_proto.tasks import TASK_MEM_DEFAULT, Constraint, TaskUsage
+from fairlead_proto.tasks import TASK_MEM_DEFAULT, ArrayMember, Constraint, TaskUsage
 from fairlead_sdk.amounts import Amounts, Number, parse_amounts, parse_duration
 from fairlead_sdk.constraints import parse_constraints
 from fairlead_sdk.errors import Infeasible
 
 RETRIES_DEFAULT: Final = 3
 """Losing a host four times running says something about the cluster that a fifth attempt will not mend."""
+
+ATTEMPT_SUFFIX_LENGTH: Final = 8
+"""Room for the ``.2`` of a further attempt below the bound on ids."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -96,6 +99,40 @@ class Task:
         return 64 + size_bytes("task", words) + _mapping_size(self.env) + _mapping_size(self.labels)
 
 
+def check_tasks(tasks: Iterable[Task]) -> list[Task]:
+    """List the tasks of a run.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not isinstance(tasks, Iterable):
+        raise ValueError(f"tasks: expected a list of them, got {tasks!r}")  # noqa: TRY004 - one kind of error
+    tasks = list(tasks)
+    if strange := [task for task in tasks if type(task) is not Task]:
+        raise ValueError(f"tasks: expected each to be a Task, got {strange[0]!r}")
+    return tasks
+
+
+def check_submittable(task: Task, custom_resources: Collection[str], suffix_length: int) -> None:
+    """Refuse a task that needs what a cluster with these custom resources does not know, or whose id leaves no room.
+
+    Args:
+        task: what is to be submitted.
+        custom_resources: of the cluster.
+        suffix_length: how much may be put behind the task's id.
+
+    Raises:
+        ValueError: it names the argument.
+    """
+    for name, _ in task.demand.custom_milli:
+        if name not in custom_resources:
+            known = ", ".join(custom_resources) or "none"
+            raise ValueError(f"custom: expected a resource of this cluster ({known}), got {name!r}")
+    limit = ID_LENGTH_MAX - suffix_length
+    if len(task.task_id) > limit:
+        raise ValueError(f"task_id: expected at most {limit} characters, got {len(task.task_id)}")
+
+
 def _mapping_size(mapping: Mapping[str, str]) -> int:
     return sum(size_bytes("task", name + value) + 8 for name, value in mapping.items()) if mapping else 0
 
@@ -160,6 +197,9 @@ class TaskResult:
     """
 
     task: Task
+    """Of a member of an array, the array's template."""
+    member: ArrayMember | None = None
+    """Which one, if it is of an array: its ``index`` and ``argument``."""
     task_id: str
     """Of the last attempt: the first has the task's id, the second ``<id>.2``, and so on."""
     state: TaskState
@@ -176,6 +216,12 @@ class TaskResult:
     finished_ms: int = 0
     refusal: Infeasible | None = None
     """What the nearest agent lacks for it, if it fits on none; may be raised where that should end the program."""
+
+    @property
+    def name(self) -> str:
+        """For people: the task's name, of a member of an array with its index, or else the task's id."""
+        name = self.task.name if self.member is None else self.member.name(self.task.name)
+        return name or self.task_id
 
     @property
     def ok(self) -> bool:

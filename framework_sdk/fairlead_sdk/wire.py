@@ -130,13 +130,14 @@ def _write_demand(demand: Demand) -> framework_pb2.DemandClass:
 
 def write_launch(launch: Launch) -> types_pb2.TaskSpec:
     """The description of one attempt."""
-    task = launch.task
+    task, member = launch.task, launch.member
+    name = task.name if member is None else member.name(task.name)
     return types_pb2.TaskSpec(
         task_id=launch.task_id,
-        name=task.name or launch.task_id,
+        name=name or launch.task_id,
         resources=write_amounts(task.demand),
-        command=task.command,
-        environment=task.env,
+        command=task.command if member is None else member.command(task.command),
+        environment=task.env if member is None else member.environment(task.env),
         working_directory=task.working_directory,
         kill_grace_period_ms=task.grace_period_ms,
         max_runtime_ms=task.max_runtime_ms,

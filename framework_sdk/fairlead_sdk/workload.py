@@ -7,15 +7,14 @@ knows whether it still runs, and it is killed then.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum, unique
 from typing import Final
 
 from fairlead_proto.codes import CallCode, Rejection
 from fairlead_proto.framework_events import AnswerAccept, AnswerCall, FinishReconciliation, Heartbeat
 from fairlead_proto.task_state import RETRIABLE, Reason, TaskState, is_terminal
-from fairlead_proto.tasks import TaskStatus, TaskUsage, attempt_name
-from fairlead_sdk.calls import Demand, Launch
+from fairlead_proto.tasks import ArrayMember, TaskStatus
+from fairlead_sdk.arrays import Array, Supply
+from fairlead_sdk.calls import Demand
 from fairlead_sdk.demand import DemandBook
 from fairlead_sdk.errors import FairleadError, Infeasible
 from fairlead_sdk.events import (
@@ -28,77 +27,28 @@ from fairlead_sdk.events import (
     OffersReceived,
     StatusReceived,
 )
+from fairlead_sdk.jobs import AwayJobs, Ending, GivenUp, Job, Phase, reported_ending
 from fairlead_sdk.refusals import Refusals, call_failure, infeasible_error
 from fairlead_sdk.search import Finder, Search
 from fairlead_sdk.task import Task, TaskResult
-from fairlead_sdk.workload_actions import Action, EndTasks, GiveBack, JobEnded, JobMoved, TakeOffer
+from fairlead_sdk.workload_actions import (
+    Action,
+    ArrayEnded,
+    EndTasks,
+    GiveBack,
+    JobEnded,
+    JobMoved,
+    TakeOffer,
+)
 
 MISFITS_MAX: Final = 10
 """Times a task may be found not to fit an offer made for it. Once is a race; ten times is a disagreement about amounts."""
 
-GIVEN_UP_KEPT: Final = 10_000
-"""Attempts that were given up as lost and remembered, in case an agent turns up with one that still runs."""
+MEMBERS_AHEAD: Final = 4_000
+"""Members of arrays made before they can be launched. Half of it are twice what one offer can take."""
 
 INFEASIBLE_PATIENCE_MS: Final = 60_000
 """How long a demand that could be met before may be refused as infeasible: its only agent may be restarting."""
-
-
-@unique
-class Phase(Enum):
-    """Where a job's current attempt is."""
-
-    SOUGHT = "SOUGHT"
-    """It may run since an earlier session of the framework; the master is asked."""
-    WAITING = "WAITING"
-    ASKED = "ASKED"
-    LIVE = "LIVE"
-
-
-@dataclass(slots=True, kw_only=True)
-class _Job:
-    job_id: str
-    task: Task
-    submitted_ms: int
-    attempt_id: str
-    class_id: str = ""
-    phase: Phase = Phase.WAITING
-    retries_left: int
-    failures_left: int
-    attempt: int = 1
-    launches: int = 0
-    misfits: int = 0
-    agent_id: str = ""
-    state: TaskState = TaskState.STAGING
-    started_ms: int = 0
-    kill_wanted: bool = False
-    sought_again: bool = False
-    unreachable_until_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ending:
-    """What is reported of a job's last attempt."""
-
-    state: TaskState
-    reason: Reason = Reason.NONE
-    message: str = ""
-    timestamp_ms: int = 0
-    exit_code: int | None = None
-    signal: int | None = None
-    usage: TaskUsage | None = None
-    refusal: Infeasible | None = None
-
-
-def _ending(status: TaskStatus) -> _Ending:
-    return _Ending(
-        state=status.state,
-        reason=status.reason,
-        message=status.message,
-        timestamp_ms=status.timestamp_ms,
-        exit_code=status.exit_code,
-        signal=status.signal,
-        usage=status.usage,
-    )
 
 
 class Workload:
@@ -106,20 +56,20 @@ class Workload:
 
     def __init__(self, *, unreachable_timeout_ms: int, is_resumed: bool = False) -> None:
         """Begin with no jobs; ``is_resumed`` if an earlier session may have left tasks behind."""
-        self._unreachable_timeout_ms = unreachable_timeout_ms
         self._finder = Finder() if is_resumed else None
         self._book = DemandBook()
-        self._jobs: dict[str, _Job] = {}
-        self._by_attempt: dict[str, _Job] = {}
-        self._unreachable: dict[str, _Job] = {}
-        self._given_up: dict[str, None] = {}
+        self._jobs: dict[str, Job] = {}
+        self._by_attempt: dict[str, Job] = {}
+        self._arrays: dict[str, Supply] = {}
+        self._away = AwayJobs(unreachable_timeout_ms)
+        self._given_up = GivenUp()
         self._refusals = Refusals()
         self._demand_changed = False
 
     # --- wishes --------------------------------------------------------------------------------------------------
 
     def __contains__(self, job_id: object) -> bool:
-        return job_id in self._jobs
+        return job_id in self._jobs or job_id in self._arrays
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -130,22 +80,19 @@ class Workload:
         Raises:
             ValueError: a job with this id is not over yet.
         """
-        if job_id in self._jobs:
-            raise ValueError(f"task_id: expected one that is not in use, got {job_id!r}")
-        job = _Job(
-            job_id=job_id,
-            task=task,
-            submitted_ms=unix_ms,
-            attempt_id=job_id,
-            retries_left=task.retries,
-            failures_left=task.retry_failed,
-        )
-        self._jobs[job_id] = job
-        self._by_attempt[job_id] = job
-        if self._finder is None:
-            self._wait(job)
-        else:
-            self._seek(job, self._finder)
+        self._begin(self._make_job(job_id, task, unix_ms=unix_ms))
+        self._demand_changed = True
+
+    def submit_array(self, array_id: str, array: Array, *, unix_ms: int) -> list[Action]:
+        """Take an array's members on, each when its turn comes.
+
+        Raises:
+            ValueError: an array or a job with this id is not over yet.
+        """
+        if array_id in self:
+            raise _id_in_use(array_id)
+        self._arrays[array_id] = Supply(array_id, array, unix_ms=unix_ms)
+        return self._make_members()
 
     def take_questions(self) -> list[str]:
         """The ids of attempts the master is to be asked about; ``asked`` says by which request that was done."""
@@ -168,12 +115,28 @@ class Workload:
                 actions.append(self._end_killed(job))
             elif job.phase is not Phase.SOUGHT:
                 to_end.append(job.attempt_id)
-        return [*actions, EndTasks(tuple(to_end))] if to_end else actions
+        if to_end:
+            actions.append(EndTasks(tuple(to_end)))
+        return [*actions, *self._make_members()]
+
+    def kill_array(self, array_id: str, index: int | None = None) -> list[Action]:
+        """End the members of an array, or one of them, be they made or not; those that are over are left out."""
+        if (supply := self._arrays.get(array_id)) is None:
+            return []
+        if index is None:
+            supply.is_killed = True
+            return self.kill(list(supply.job_ids))
+        if (job_id := supply.job_id_of(index)) not in supply.job_ids:
+            supply.doom(index)
+        return self.kill([job_id])
 
     def fail_all(self, error: FairleadError) -> list[Action]:
         """End every job without a result: the session is over."""
         self._book = DemandBook()
-        return [self._end(job, error) for job in list(self._jobs.values())]
+        ended = [self._end(job, error) for job in list(self._jobs.values())]
+        over = [ArrayEnded(array_id, error) for array_id in self._arrays]
+        self._arrays.clear()
+        return [*ended, *over]
 
     def state_of(self, job_id: str) -> tuple[Phase, TaskState] | None:
         """Where a job is, with the task state last heard of; None if it is over."""
@@ -195,6 +158,10 @@ class Workload:
 
     def step(self, event: Event, now_ms: int) -> list[Action]:
         """What to do now that this happened."""
+        actions = self._step(event, now_ms)
+        return [*actions, *self._make_members()] if self._arrays else actions
+
+    def _step(self, event: Event, now_ms: int) -> list[Action]:
         match event:
             case StatusReceived():
                 return self._on_status(event.status, now_ms)
@@ -227,16 +194,11 @@ class Workload:
 
     def next_deadline_ms(self) -> int | None:
         """When ``expire`` has something to do; None if nothing waits for time to pass."""
-        deadlines = (job.unreachable_until_ms for job in self._unreachable.values())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return min((due_ms for due_ms, _ in self._away.deadlines()), default=None)
 
     def expire(self, now_ms: int) -> list[Action]:
         """Replace the attempts whose agents stayed unreachable too long."""
-        due = [
-            job
-            for job in self._unreachable.values()
-            if job.unreachable_until_ms is not None and job.unreachable_until_ms <= now_ms
-        ]
+        due = [job for due_ms, job in self._away.deadlines() if due_ms <= now_ms]
         actions: list[Action] = []
         for job in due:
             found = self._finder.search_of(job.job_id) if self._finder and job.phase is Phase.SOUGHT else None
@@ -245,14 +207,16 @@ class Workload:
                 actions.extend(self._take_up(job, found, ended, now_ms))
                 continue
             actions.append(EndTasks((job.attempt_id,)))
-            status = _Ending(state=TaskState.UNREACHABLE, message="its agent stayed unreachable")
+            status = Ending(state=TaskState.UNREACHABLE, message="its agent stayed unreachable")
             actions.extend(self._retry_or_end(job, status))
-        return actions
+        return [*actions, *self._make_members()]
 
     def _on_offers(self, offers: Iterable[Offer]) -> list[Action]:
         actions: list[Action] = []
         unneeded: list[str] = []
         for offer in offers:
+            if self._arrays:
+                actions.extend(self._make_members(offer.units))
             launches = self._book.take(offer.class_id, offer.unit, offer.units)
             if not launches:
                 unneeded.append(offer.offer_id)
@@ -275,7 +239,7 @@ class Workload:
         if item.launched:
             job.phase = Phase.LIVE
             job.launches += 1
-            moved = JobMoved(job.job_id, is_running=True)
+            moved = JobMoved(job.job_id, job.array_id, launch=job.launch)
             return [moved, EndTasks((job.attempt_id,))] if job.kill_wanted else [moved]
         if job.kill_wanted:
             return [self._end_killed(job)]
@@ -287,12 +251,12 @@ class Workload:
         if item.rejection in (Rejection.NO_FIT, Rejection.UNAUTHORIZED):
             job.misfits += 1
         if item.rejection is Rejection.INVALID or job.misfits >= MISFITS_MAX:
-            view = _Ending(state=TaskState.ERROR, reason=Reason.INVALID_TASK, message=item.detail)
+            view = Ending(state=TaskState.ERROR, reason=Reason.INVALID_TASK, message=item.detail)
             return [self._end_with(job, view)]
         self._wait(job, again=True)
         return []
 
-    def _seek(self, job: _Job, finder: Finder) -> None:
+    def _seek(self, job: Job, finder: Finder) -> None:
         job.phase = Phase.SOUGHT
         job.retries_left, job.failures_left = job.task.retries, job.task.retry_failed
         finder.seek(job.job_id, attempts_max=1 + job.retries_left + job.failures_left)
@@ -305,37 +269,31 @@ class Workload:
         status = search.last()
         if (status is None or is_terminal(status.state)) and search.open_ids():
             # As with a task of our own whose agent is away: it is run elsewhere only when that takes too long.
-            if job.unreachable_until_ms is None:
-                job.unreachable_until_ms = now_ms + self._unreachable_timeout_ms
-                self._unreachable[job.attempt_id] = job
+            self._away.add(job, now_ms)
             return []
         if status is not None:
             return self._take_up(job, search, status, now_ms)
         self._finder.stop(job_id)
-        self._forget_unreachable(job)
+        self._away.forget(job)
         if job.kill_wanted:
             return [self._end_killed(job)]
         self._wait(job)
         return []
 
-    def _take_up(self, job: _Job, search: Search, status: TaskStatus, now_ms: int) -> list[Action]:
+    def _take_up(self, job: Job, search: Search, status: TaskStatus, now_ms: int) -> list[Action]:
         """Go on with the attempt of an earlier session of which this was said."""
         assert self._finder is not None, "nothing is sought"
         self._finder.stop(job.job_id)
-        self._forget_unreachable(job)
+        self._away.forget(job)
         del self._by_attempt[job.attempt_id]
-        job.attempt_id = status.task_id
+        number = search.numbers[status.task_id]
+        before = search.before(number)
+        job.take_up(status.task_id, number, before)
         self._by_attempt[job.attempt_id] = job
-        job.attempt = job.launches = search.numbers[status.task_id]
-        before = search.before(job.attempt)
-        failures = min(sum(each.state is TaskState.FAILED for each in before), job.failures_left)
-        job.failures_left -= failures
-        job.retries_left = max(0, job.retries_left - (job.attempt - 1 - failures))
-        job.phase = Phase.LIVE
         for each in before:
-            self._give_up(each.task_id)
+            self._given_up.add(each.task_id)
         replaced = tuple(each.task_id for each in before if not is_terminal(each.state))
-        moved = JobMoved(job.job_id, is_running=True, found=Launch(job.attempt_id, job.task))
+        moved = JobMoved(job.job_id, job.array_id, launch=job.launch)
         actions = [moved, *([EndTasks(replaced)] if replaced else []), *self._on_status(status, now_ms)]
         # When it began was told to the earlier session; what the master repeats has the time of the repeat.
         job.started_ms = 0
@@ -360,13 +318,11 @@ class Workload:
         job.state = status.state
         job.agent_id = status.agent_id or job.agent_id
         if is_terminal(status.state):
-            return self._retry_or_end(job, _ending(status))
+            return self._retry_or_end(job, reported_ending(status))
         if status.state is TaskState.UNREACHABLE:
-            if not came_back:
-                job.unreachable_until_ms = now_ms + self._unreachable_timeout_ms
-                self._unreachable[job.attempt_id] = job
+            self._away.add(job, now_ms)
             return []
-        self._forget_unreachable(job)
+        self._away.forget(job)
         if status.state is TaskState.RUNNING and not job.started_ms:
             job.started_ms = status.timestamp_ms
         is_asked_again = job.kill_wanted and came_back and status.state is not TaskState.KILLING
@@ -401,99 +357,138 @@ class Workload:
         )
         return [EndTasks(again)] if again else []
 
+    # --- arrays --------------------------------------------------------------------------------------------------
+
+    def _make_members(self, least: int = 0) -> list[Action]:
+        """Have members of each array wait, at least so many of a class if there are, and say which arrays are over."""
+        actions: list[Action] = []
+        for supply in list(self._arrays.values()):
+            waiting = self._book.waiting_count(supply.class_id)
+            waiting += 0 if self._finder is None else self._finder.sought_count
+            if not supply.is_spent and (supply.is_killed or waiting < max(MEMBERS_AHEAD // 2, least)):
+                actions.extend(self._make_some(supply, max(MEMBERS_AHEAD, least) - waiting))
+            if supply.is_over:
+                del self._arrays[supply.array_id]
+                actions.append(ArrayEnded(supply.array_id, supply.error))
+        return actions
+
+    def _make_some(self, supply: Supply, room: int) -> list[Action]:
+        """Make members of one array, so many of them to wait or to be sought, and promise the rest."""
+        actions: list[Action] = []
+        begun, room = 0, supply.allowed(room)
+        while (supply.is_killed or begun < room) and (member := supply.next()) is not None:
+            try:
+                job = self._make_job(member.task_id, supply.task, member=member, unix_ms=supply.unix_ms)
+            except ValueError as error:
+                supply.stop(error)
+                break
+            supply.job_ids[job.job_id] = None
+            job.kill_wanted = supply.is_doomed(member)
+            if job.kill_wanted and self._finder is None:
+                actions.append(self._end_killed(job))
+                continue
+            self._begin(job)
+            supply.class_id = job.class_id
+            begun += 1
+        has_changed = begun > 0 or supply.is_spent or supply.is_killed
+        if (
+            has_changed and self._finder is None
+        ):  # Of one that is sought nobody knows whether it has to be launched.
+            promised = supply.promised
+            if begun + promised != self._book.promise(supply.array_id, supply.task, promised):
+                self._demand_changed = True
+        return actions
+
     # --- one job -------------------------------------------------------------------------------------------------
 
-    def _wait(self, job: _Job, *, again: bool = False) -> None:
-        self._forget_unreachable(job)
+    def _make_job(self, job_id: str, task: Task, *, member: ArrayMember | None = None, unix_ms: int) -> Job:
+        if job_id in self:
+            raise _id_in_use(job_id)
+        job = Job(
+            job_id=job_id,
+            task=task,
+            member=member,
+            submitted_ms=unix_ms,
+            attempt_id=job_id,
+            retries_left=task.retries,
+            failures_left=task.retry_failed,
+        )
+        self._jobs[job_id] = self._by_attempt[job_id] = job
+        return job
+
+    def _begin(self, job: Job) -> None:
+        """Have a new job wait, or sought; the demand is announced by whoever knows whether it changed."""
+        if self._finder is None:
+            job.class_id = self._book.add(job.attempt_id, job.task, member=job.member)
+        else:
+            self._seek(job, self._finder)
+
+    def _wait(self, job: Job, *, again: bool = False) -> None:
+        self._away.forget(job)
         job.phase = Phase.WAITING
-        job.class_id = self._book.add(job.attempt_id, job.task, again=again)
+        job.class_id = self._book.add(job.attempt_id, job.task, member=job.member, again=again)
         self._demand_changed = True
 
-    def _take_from_book(self, job: _Job) -> list[Action]:
+    def _take_from_book(self, job: Job) -> list[Action]:
         self._book.remove(job.attempt_id, job.class_id)
         self._demand_changed = True
         job.phase = Phase.LIVE
         job.launches += 1
-        return [JobMoved(job.job_id, is_running=True, found=Launch(job.attempt_id, job.task))]
+        return [JobMoved(job.job_id, job.array_id, launch=job.launch)]
 
-    def _retry_or_end(self, job: _Job, status: _Ending) -> list[Action]:
-        self._forget_unreachable(job)
+    def _retry_or_end(self, job: Job, status: Ending) -> list[Action]:
+        self._away.forget(job)
         if self._finder is not None:
             self._finder.stop(job.job_id)
         is_loss = status.state in RETRIABLE or status.state is TaskState.UNREACHABLE
         is_failure = status.state is TaskState.FAILED
         if is_loss:
-            self._give_up(job.attempt_id)
+            self._given_up.add(job.attempt_id)
         left = job.retries_left if is_loss else job.failures_left if is_failure else 0
         if job.kill_wanted or not left:
             return [self._end_with(job, status)]
-        if is_loss:
-            job.retries_left -= 1
-        else:
-            job.failures_left -= 1
-        given_up = self._result_of(job, status)
+        given_up = job.result(status)
         del self._by_attempt[job.attempt_id]
-        job.attempt += 1
-        job.attempt_id = attempt_name(job.job_id, job.attempt)
-        job.started_ms = 0
-        job.state = TaskState.STAGING
+        job.try_again(is_loss=is_loss)
         self._by_attempt[job.attempt_id] = job
         self._wait(job, again=True)
-        return [JobMoved(job.job_id, is_running=False, given_up=given_up)]
+        return [JobMoved(job.job_id, job.array_id, given_up=given_up)]
 
-    def _give_up(self, attempt_id: str) -> None:
-        self._given_up[attempt_id] = None
-        if len(self._given_up) > GIVEN_UP_KEPT:
-            del self._given_up[next(iter(self._given_up))]
-
-    def _end_killed(self, job: _Job) -> JobEnded:
-        view = _Ending(
+    def _end_killed(self, job: Job) -> JobEnded:
+        view = Ending(
             state=TaskState.KILLED, reason=Reason.KILLED_BY_FRAMEWORK, message="killed before it was launched"
         )
         return self._end_with(job, view)
 
-    def _end_with(self, job: _Job, status: _Ending) -> JobEnded:
-        return self._end(job, self._result_of(job, status))
+    def _end_with(self, job: Job, status: Ending) -> JobEnded:
+        return self._end(job, job.result(status))
 
-    def _result_of(self, job: _Job, status: _Ending) -> TaskResult:
-        return TaskResult(
-            task=job.task,
-            task_id=job.attempt_id,
-            state=status.state,
-            exit_code=status.exit_code,
-            signal=status.signal,
-            reason=status.reason,
-            message=status.message,
-            agent_id=job.agent_id,
-            usage=status.usage,
-            attempts=job.launches,
-            submitted_ms=job.submitted_ms,
-            started_ms=job.started_ms,
-            finished_ms=status.timestamp_ms,
-            refusal=status.refusal,
-        )
-
-    def _end(self, job: _Job, outcome: TaskResult | FairleadError) -> JobEnded:
-        self._forget_unreachable(job)
+    def _end(self, job: Job, outcome: TaskResult | FairleadError) -> JobEnded:
+        self._away.forget(job)
         if self._finder is not None:
             self._finder.stop(job.job_id)
         del self._jobs[job.job_id]
         del self._by_attempt[job.attempt_id]
-        return JobEnded(job.job_id, outcome)
+        if (supply := self._arrays.get(job.array_id)) is not None:
+            del supply.job_ids[job.job_id]
+            if isinstance(outcome, FairleadError):
+                supply.stop(outcome)
+                self._demand_changed |= self._book.promise(job.array_id, job.task, 0) > 0
+        return JobEnded(job.job_id, outcome, job.array_id)
 
     def _end_infeasible(self, class_id: str, refusal: Infeasible) -> list[Action]:
         """Tasks that fit nowhere end like others that cannot run; what the rest of the demand asks for stands."""
-        ending = _Ending(
+        ending = Ending(
             state=TaskState.ERROR, reason=Reason.INFEASIBLE, message=refusal.detail, refusal=refusal
         )
         return [self._end_with(job, ending) for job in self._stop_waiting(class_id)]
 
-    def _stop_waiting(self, class_id: str) -> list[_Job]:
+    def _stop_waiting(self, class_id: str) -> list[Job]:
         attempt_ids = self._book.waiting_ids(class_id)
         for attempt_id in attempt_ids:
             self._book.remove(attempt_id, class_id)
         return [self._by_attempt[attempt_id] for attempt_id in attempt_ids]
 
-    def _forget_unreachable(self, job: _Job) -> None:
-        job.unreachable_until_ms = None
-        self._unreachable.pop(job.attempt_id, None)
+
+def _id_in_use(job_id: str) -> ValueError:
+    return ValueError(f"task_id: expected one that is not in use, got {job_id!r}")

@@ -35,11 +35,12 @@ class JobMoved:
     """A job's current attempt runs, or waits again."""
 
     job_id: str
-    is_running: bool
+    array_id: str = ""
+    """The array it is of, if it is of one."""
+    launch: Launch | None = None
+    """The attempt that runs; None if the job waits."""
     given_up: TaskResult | None = None
     """How the attempt before ended, if the job is run again for that."""
-    found: Launch | None = None
-    """The attempt, if an earlier session began it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,17 @@ class JobEnded:
 
     job_id: str
     outcome: TaskResult | FairleadError
+    array_id: str = ""
+    """The array it is of, if it is of one."""
 
 
-Action = TakeOffer | GiveBack | EndTasks | JobMoved | JobEnded
+@dataclass(frozen=True, slots=True)
+class ArrayEnded:
+    """All members of an array are over."""
+
+    array_id: str
+    error: Exception | None = None
+    """Why further ones were not made, if that was not their end."""
+
+
+Action = TakeOffer | GiveBack | EndTasks | JobMoved | JobEnded | ArrayEnded

@@ -25,6 +25,9 @@ CLASSES_MAX: Final = 1_000
 """Demand classes of one framework. A class is a *kind* of task; a cycle may look at each of them once."""
 
 UNITS_MAX: Final = 10_000_000
+ARRAY_INDEX_MAX: Final = 2**31 - 1
+"""Largest index of an array's task, and count of them: fits a signed 32-bit number, which a task's own program may read it as."""
+
 CONSTRAINTS_MAX: Final = 32
 CONSTRAINT_VALUES_MAX: Final = 100
 PATTERN_LENGTH_MAX: Final = 256

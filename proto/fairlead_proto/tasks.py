@@ -118,7 +118,7 @@ class ArrayMember:
     index: int
     """0 or more."""
     count: int
-    """Of the tasks of the whole array."""
+    """Of the tasks of the whole array; 0 if nobody knows yet."""
     argument: str | None = None
     """None if the array has none; then nothing in the command is replaced."""
 
@@ -139,8 +139,11 @@ class ArrayMember:
         return tuple([_PLACE.sub(lambda place: inserted[place[0]], word) for word in words])
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """The variables with the member's index and the array's count."""
-        return {**variables, INDEX_VARIABLE: str(self.index), COUNT_VARIABLE: str(self.count)}
+        """The variables with the member's index and the array's count, which is left out if nobody knows it."""
+        own = {INDEX_VARIABLE: str(self.index), COUNT_VARIABLE: str(self.count)}
+        if not self.count:
+            del own[COUNT_VARIABLE]
+        return {**variables, **own}
 
     def name(self, of_array: str) -> str:
         """The array's name and the index, for people; empty if the array has no name."""
@@ -161,7 +164,7 @@ class TaskArray:
     indices: Sequence[int]
     """Of the members, in order, each once."""
     count: int
-    """Of the tasks of the whole array, of which these may be some."""
+    """Of the tasks of the whole array, of which these may be some; 0 if nobody knows yet."""
     arguments: tuple[str, ...] = ()
     """One an index, or none at all."""
     attempt: int = 1

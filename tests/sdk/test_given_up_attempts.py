@@ -7,12 +7,13 @@ from fairlead_proto.framework_events import AnswerAccept, FinishReconciliation
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskStatus
-from fairlead_sdk import workload as workload_module
+from fairlead_sdk import jobs as jobs_module
 from fairlead_sdk.calls import Demand
 from fairlead_sdk.errors import FairleadError
 from fairlead_sdk.events import AcceptItem, Offer, OffersReceived, StatusReceived
+from fairlead_sdk.jobs import Phase
 from fairlead_sdk.task import TaskResult
-from fairlead_sdk.workload import Phase, Workload
+from fairlead_sdk.workload import Workload
 from fairlead_sdk.workload_actions import Action, EndTasks, JobEnded, JobMoved, TakeOffer
 from tests.sdk.builders import a_task
 
@@ -79,7 +80,7 @@ def test_a_stranger_is_left_alone() -> None:
 
 
 def test_what_was_given_up_is_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workload_module, "GIVEN_UP_KEPT", 1)
+    monkeypatch.setattr(jobs_module, "GIVEN_UP_KEPT", 1)
     workload = a_running_job("t1")
     workload.step(report("t1", TaskState.LOST), 0)
     launch(workload)
@@ -118,7 +119,7 @@ def test_an_attempt_of_an_earlier_session_that_turns_up_is_not_launched_again(st
     assert end == EndTasks(("t1",)), "and the second attempt waits"
     assert isinstance(again, JobMoved)
     assert again.given_up is not None
-    assert (again.is_running, again.given_up.state) == (False, TaskState.UNREACHABLE)
+    assert (again.launch, again.given_up.state) == (None, TaskState.UNREACHABLE)
 
     moved, *ended = workload.step(report("t1.2", state, sequence=2), 2000)
 
@@ -184,8 +185,8 @@ def test_no_attempt_is_taken_up_while_a_later_one_is_asked_about() -> None:
     moved, *_ = workload.step(FinishReconciliation(request_id=1), 0)
 
     assert isinstance(moved, JobMoved)
-    assert moved.found is not None
-    assert moved.found.task_id == "t1.2"
+    assert moved.launch is not None
+    assert moved.launch.task_id == "t1.2"
 
 
 def test_an_id_that_an_earlier_session_used_is_sought_once_more_before_the_task_is_in_error() -> None:
@@ -202,7 +203,7 @@ def test_an_id_that_an_earlier_session_used_is_sought_once_more_before_the_task_
     (moved,) = workload.step(FinishReconciliation(request_id=3, recovering_agent_ids=()), 1600)
 
     assert isinstance(moved, JobMoved)
-    assert moved.is_running
+    assert moved.launch is not None
     assert workload.state_of("t1") == (Phase.LIVE, TaskState.RUNNING)
 
 
@@ -240,5 +241,5 @@ def test_a_late_answer_of_an_earlier_search_says_nothing_to_the_next_one() -> No
     moved, *_ = workload.step(FinishReconciliation(request_id=1, recovering_agent_ids=()), 0)
 
     assert isinstance(moved, JobMoved)
-    assert moved.found is not None
-    assert moved.found.task_id == "t1.2"
+    assert moved.launch is not None
+    assert moved.launch.task_id == "t1.2"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fairlead_sdk
-from fairlead_sdk import Closed, MasterUnreachable, Task, TaskState
+from fairlead_sdk import Array, Closed, MasterUnreachable, Task, TaskState
 from fairlead_sdk.handles import Listener
 from fairlead_sdk.sync import Framework
 from fairlead_sim.testing import Outcome, VirtualMaster
@@ -252,3 +252,27 @@ def test_the_package_imports_without_grpc_and_lists_its_names() -> None:
 
     imported, missing, forks = ended.stdout.splitlines()
     assert (imported, missing, forks) == ("[]", "[]", "0")
+
+
+def test_an_array_gives_its_results_as_they_come_and_all_in_order(
+    framework: Framework, master: VirtualMaster
+) -> None:
+    master.script("sweep-0", Outcome(duration_ms=500))
+    first, second = (framework.submit_array(Array(a_task("sweep"), 3)) for _ in range(2))
+
+    assert [result.name for result in first] == ["sweep-1", "sweep-2", "sweep-0"]
+    assert [result.name for result in second.results(timeout="30s")] == ["sweep-0", "sweep-1", "sweep-2"]
+    assert second.progress.finished == 3
+    assert second.done
+
+
+def test_a_member_of_an_array_is_killed_by_its_index(framework: Framework, master: VirtualMaster) -> None:
+    master.script("sweep-1", Outcome(duration_ms=None))
+    handle = framework.submit_array(Array(a_task("sweep"), 2))
+
+    handle.kill(1)
+
+    assert [result.state for result in handle.results(timeout="30s")] == [
+        TaskState.FINISHED,
+        TaskState.KILLED,
+    ]

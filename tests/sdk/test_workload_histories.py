@@ -44,6 +44,7 @@ class Cluster:
     asked: dict[str, Launch] = field(default_factory=dict)
     live: dict[str, Attempt] = field(default_factory=dict)
     launched: set[str] = field(default_factory=set)
+    launched_in_order: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     results: dict[str, object] = field(default_factory=dict)
     offers_made: int = 0
@@ -109,6 +110,7 @@ class Cluster:
             rejection = None if kindly or self.chance.random() < 0.6 else self.chance.choice(REJECTIONS)
             if rejection is None:
                 self.launched.add(task_id)
+                self.launched_in_order.append(task_id)
                 stem, dot, number = task_id.rpartition(".")
                 self.live[task_id] = Attempt(stem if dot and number.isdigit() else task_id)
             item = AcceptItem(task_id=task_id, rejection=rejection)

@@ -1,0 +1,177 @@
+"""Arrays: tasks that differ by an index, and perhaps by an argument; each is made when its turn comes."""
+
+from collections.abc import Iterable, Iterator, Sized
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final
+
+from fairlead_proto import fields
+from fairlead_proto.ids import TaskId
+from fairlead_proto.limits import ARRAY_INDEX_MAX
+from fairlead_proto.tasks import ArrayMember, has_place
+from fairlead_sdk.errors import FairleadError
+from fairlead_sdk.task import ATTEMPT_SUFFIX_LENGTH, Task
+
+MEMBER_SUFFIX_LENGTH: Final = ATTEMPT_SUFFIX_LENGTH + len(f":{ARRAY_INDEX_MAX}")
+"""Room for the index of a member and its attempt below the bound on ids."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """Tasks that differ by an index alone, or by an index and an argument. All is checked here, but for later arguments.
+
+    Each member is the template with ``FAIRLEAD_TASK_INDEX`` and ``FAIRLEAD_TASK_COUNT`` in its environment, and the
+    task id ``ARRAY:INDEX``. If there are arguments, ``{}`` in the words of the command is the member's argument and ``{#}``
+    its index; ``{{}}`` and ``{{#}}`` stand for ``{}`` and ``{#}``.
+
+    Members are made a few thousand ahead of their launch, so that a million take no more memory than those.
+
+    Args:
+        template: what the members have in common; its ``task_id``, if it has one, is the array's id.
+        over: how many members, with indices from 0; or their indices, as a range; or one argument each, with indices from 0.
+            Arguments are taken as they are needed; if they have no length, there is no ``FAIRLEAD_TASK_COUNT``.
+        at_once: at most so many members are launched at a time; None is as many as there is room for.
+
+    Raises:
+        ValueError: an argument cannot be used; the text names it, what was expected and what came.
+    """
+
+    template: Task
+    over: int | range | Iterable[str]
+    at_once: int | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.template) is not Task:
+            raise ValueError(f"template: expected a Task, got {self.template!r}")
+        if isinstance(self.over, str | bytes) or not isinstance(self.over, int | Iterable):
+            raise ValueError(f"over: expected a count, a range or texts, got {self.over!r}")  # noqa: TRY004 - one kind of error
+        if isinstance(self.over, int) and not 0 <= self.over <= ARRAY_INDEX_MAX:
+            raise ValueError(f"over: expected a count of 0 to {ARRAY_INDEX_MAX}, got {self.over}")
+        if isinstance(self.over, range) and not all(
+            0 <= it <= ARRAY_INDEX_MAX for it in (*self.over[:1], *self.over[-1:])
+        ):
+            raise ValueError(f"over: expected indices of 0 to {ARRAY_INDEX_MAX}, got {self.over}")
+        if self.has_arguments and not has_place(self.template.command):
+            raise ValueError(
+                f"over: expected a place for the arguments, {{}} or {{#}}, in the command, got {list(self.template.command)}"
+            )
+        if self.at_once is not None and self.at_once < 1:
+            raise ValueError(f"at_once: expected 1 or more, got {self.at_once!r}")
+        last = ArrayMember(array_id=TaskId("a"), index=ARRAY_INDEX_MAX, count=ARRAY_INDEX_MAX)
+        fields.read_name("name", last.name(self.template.name))
+        fields.read_environment("env", last.environment(self.template.env))
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether each member has an argument."""
+        return not isinstance(self.over, int | range)
+
+    @property
+    def count(self) -> int | None:
+        """How many members there are; None if that is known only when the arguments end."""
+        if isinstance(self.over, int):
+            return self.over
+        return len(self.over) if isinstance(self.over, Sized) else None
+
+    def members(self, array_id: str) -> Iterator[ArrayMember]:
+        """The members in order, each made when it is asked for.
+
+        Raises:
+            ValueError: an argument cannot be used; what the arguments' own iterator raises comes through.
+        """
+        count = self.count or 0
+        if isinstance(self.over, int | range):
+            indices = range(self.over) if isinstance(self.over, int) else self.over
+            numbered: Iterable[tuple[int, str | None]] = zip(indices, repeat(None))
+        else:
+            numbered = enumerate(self.over)
+        for index, argument in numbered:
+            member = ArrayMember(array_id=TaskId(array_id), index=index, count=count, argument=argument)
+            if self.has_arguments:
+                self._check(member)
+            yield member
+
+    def _check(self, member: ArrayMember) -> None:
+        if type(member.argument) is not str or member.index > ARRAY_INDEX_MAX:
+            raise ValueError(
+                f"over: expected at most {ARRAY_INDEX_MAX} texts, got {member.argument!r} at {member.index}"
+            )
+        fields.read_command(f"over: argument {member.index}", member.command(self.template.command))
+
+
+class Supply:
+    """What is left of an array: the members not made yet, and the jobs of those that are not over."""
+
+    def __init__(self, array_id: str, array: Array, *, unix_ms: int) -> None:
+        """Args: the array's id, what it is, and when it was submitted."""
+        self.array_id = array_id
+        self.task = array.template
+        self.unix_ms = unix_ms
+        self.class_id = ""
+        """Of the demand of its members; empty before the first one waits."""
+        self.job_ids: dict[str, None] = {}
+        self.is_killed = False
+        self.error: FairleadError | Exception | None = None
+        """Why there are no further members, if that is not their end."""
+        self._members = array.members(array_id)
+        self._left = array.count
+        self._at_once = array.at_once
+        self.is_spent = self._left == 0
+        """Whether there are no further members."""
+        self._doomed: set[int] = set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there are no further members, and no job is left of earlier ones."""
+        return self.is_spent and not self.job_ids
+
+    @property
+    def promised(self) -> int:
+        """How many further members are certain to come as soon as there is room for them."""
+        return (
+            0
+            if self.is_spent or self.is_killed or not self._left
+            else min(self._left, self.allowed(self._left))
+        )
+
+    def job_id_of(self, index: int) -> str:
+        """The job of the member with this index, be it made or not."""
+        return ArrayMember(array_id=TaskId(self.array_id), index=index, count=0).task_id
+
+    def allowed(self, count: int) -> int:
+        """How many of so many may be begun now without too many at once."""
+        return count if self._at_once is None else min(count, self._at_once - len(self.job_ids))
+
+    def next(self) -> ArrayMember | None:
+        """Make the next member; None if there is none."""
+        if self.is_spent or (self.is_killed and self._left is None):
+            # Arguments without end are not gone through for the sake of members that nobody wants.
+            self.stop()
+            return None
+        try:
+            member = next(self._members, None)
+        except (
+            Exception
+        ) as error:  # The caller's own iterator; it may raise anything, and only this array ends by it.
+            self.stop(error)
+            return None
+        if member is None:
+            self.stop()
+        elif self._left is not None:
+            self._left -= 1
+            self.is_spent = not self._left
+        return member
+
+    def stop(self, error: Exception | None = None) -> None:
+        """Make no further members."""
+        self.is_spent = True
+        self.error = self.error or error
+
+    def doom(self, index: int) -> None:
+        """Have the member with this index killed when it is made."""
+        if not self.is_spent:
+            self._doomed.add(index)
+
+    def is_doomed(self, member: ArrayMember) -> bool:
+        """Whether this member is to end unlaunched."""
+        return self.is_killed or (bool(self._doomed) and member.index in self._doomed)
