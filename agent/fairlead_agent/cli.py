@@ -12,6 +12,9 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # The core library says on stderr, in a format of its own, what the session logs as "master.away".
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
+# Before structlog, which it keeps from importing rich.
+from fairlead_telemetry.log_setup import configure_logging  # isort: split
+
 import structlog
 
 from fairlead_agent.agent import Agent, Outcome
@@ -19,7 +22,6 @@ from fairlead_agent.checkpoint import CheckpointCorrupt
 from fairlead_agent.config import AgentOptions
 from fairlead_agent.executor.client import ExecutorFailed
 from fairlead_agent.work_dir import WorkDirUnusable
-from fairlead_telemetry.log_setup import configure_logging
 from fairlead_telemetry.metrics import InvalidMetricsAddress
 
 _GC_THRESHOLD: Final = 50_000

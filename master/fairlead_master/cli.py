@@ -1,5 +1,8 @@
 """A master as a process: options in, exit code out."""
 
+# Before structlog, which it keeps from importing rich.
+from fairlead_telemetry.log_setup import configure_logging  # isort: split
+
 import asyncio
 import ipaddress
 import signal
@@ -20,7 +23,6 @@ from fairlead_master.server import ListenError, MasterServer, ServerSettings
 from fairlead_proto.resources import ResourceError, ResourceKinds
 from fairlead_telemetry import metrics
 from fairlead_telemetry.broker import BrokerOptions, check_installed
-from fairlead_telemetry.log_setup import configure_logging
 
 log = structlog.get_logger()
 

@@ -27,6 +27,30 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert not modules_imported_by(*arguments) & HEAVY
 
 
+@pytest.mark.parametrize("module", ["fairlead_master.cli", "fairlead_agent.cli"])
+def test_no_daemon_imports_rich_which_its_log_does_not_use(module: str) -> None:
+    """It is a fifth of what a daemon takes to start; but whoever wants it afterwards has it."""
+    code = f"import sys, {module}; print('rich' in sys.modules); import rich.console"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "False\n"
+
+
+def test_a_command_that_ends_does_not_look_for_garbage() -> None:
+    """Python looks over everything several times at its end, unless it is frozen: a quarter of a short command's time."""
+    code = (
+        "import atexit, gc, sys; from fairlead_cli import main; sys.argv[1:] = ['--version'];"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000)); main.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.endswith("\nTrue\n")
+
+
 def test_help_names_every_command(invoke: Invoke) -> None:
     outcome = invoke("--help")
 
