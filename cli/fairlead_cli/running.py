@@ -42,6 +42,17 @@ RETRY_MS: Final = 250
 """Between tries: a master that restarts is back in less than a second, and a try costs a packet."""
 
 
+class FrameworkLost(Failed):
+    """The master was away, and does not know the framework now."""
+
+    def __init__(self, framework_id: str) -> None:
+        """Args: which framework."""
+        super().__init__(
+            f"framework {framework_id} ended: the master that answers now does not know it, or has ended it. It may have been "
+            "started without the state of the one before (`fairlead master --state`). Agents end the tasks; run them again"
+        )
+
+
 class MasterLost(Failed):
     """A master that was there went away, and was not back in time."""
 
@@ -96,7 +107,7 @@ def session_text(event: Connected | Disconnected, address: str, patience_ms: int
     """
     if isinstance(event, Disconnected):
         limit = "" if patience_ms is None else f" for {seconds(patience_ms)}"
-        return f"lost the master at {address} ({event.reason}); trying{limit} to reach it again, tasks run on"
+        return f"lost the master at {address} ({event.reason}); trying{limit} to reach it again, tasks run on meanwhile"
     return f"the master at {address} is back" if event.resumed else ""
 
 
@@ -142,6 +153,7 @@ class Run:
         Raises:
             Refused: no task fits on any agent, or the master will not have the demand.
             MasterLost: the master stayed away for too long.
+            FrameworkLost: the master does not know the framework any more.
         """
 
         def progressed(progress: Progress) -> None:
@@ -224,6 +236,8 @@ def _raise_expected(error: BaseException | None, framework_id: str) -> None:
             raise Refused(error.detail or str(error)) from error
         case sdk_errors.MasterUnreachable():
             raise MasterLost(framework_id, error) from error
+        case sdk_errors.FrameworkExpired():
+            raise FrameworkLost(framework_id) from error
         case sdk_errors.FairleadError():
             text = str(error)
             raise Failed(

@@ -1,6 +1,7 @@
 """A run whose master is away: tried for a time, with a word about it."""
 
 import asyncio
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,10 +158,31 @@ def test_run_says_that_its_master_is_gone_and_that_it_is_back(cluster: LocalClus
     run.send_signal(signal.SIGINT)
 
     assert lost.startswith(f"fairlead: lost the master at {cluster.address} (")
-    assert lost.endswith("; trying for 30 s to reach it again, tasks run on\n")
+    assert lost.endswith("; trying for 30 s to reach it again, tasks run on meanwhile\n")
     assert back == f"fairlead: the master at {cluster.address} is back\n"
     run.communicate(timeout=60)
     assert run.returncode == 130
+
+
+@pytest.mark.shell
+def test_run_whose_master_came_back_without_its_state_says_what_became_of_it(
+    cluster: LocalCluster, started: Start
+) -> None:
+    run = started("run", "--quiet", "--master", cluster.address, "--", "sh", "-c", "echo begun; sleep 60")
+    assert run.stdout is not None
+    assert run.stdout.readline() == "begun\n"
+
+    cluster.kill_master()
+    shutil.rmtree(cluster.directory / "master")
+    cluster.restart_master()
+    _, err = run.communicate(timeout=60)
+
+    _, over = err.splitlines()
+    assert run.returncode == 1
+    assert over.startswith("fairlead: framework f")
+    assert "ended: the master that answers now does not know it" in over
+    assert "`fairlead master --state`" in over
+    assert "without an id" not in over, "what a program would do is nothing a person can"
 
 
 @pytest.mark.shell
