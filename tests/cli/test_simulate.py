@@ -190,10 +190,15 @@ def test_what_cannot_be_run_is_one_line(
 
 
 def test_a_run_that_is_cut_short_says_so(invoke: Invoke, trace: Path) -> None:
-    outcome = invoke("simulate", "--trace", str(trace), "--nodes", NODES, "--until", "30s")
+    outcome = invoke("simulate", "--trace", str(trace), "--nodes", NODES, "--until", "45s")
 
     assert outcome.code == 1
-    assert "cut short: under drf" in outcome.out
+    assert "cut short: under drf 14 of 16 jobs were not done at the end, and 1 come later" in outcome.out
+    assert "means above are of jobs that were done" in outcome.out
+    assert "2 of 16" in outcome.out
+    assert "job completion, mean" in outcome.out
+    for of_all_jobs in ("half of the jobs", "99 % of jobs", "all done after"):
+        assert of_all_jobs not in outcome.out
 
 
 def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:

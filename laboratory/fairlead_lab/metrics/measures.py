@@ -54,6 +54,8 @@ class Measure:
     """Whether it counts when tasks start and what they hold, and not when they are over."""
     of_jobs: str = ""
     """Where the result has this number of each job, if two runs of the same jobs have a ratio with an interval from them."""
+    is_of_all: bool = False
+    """Whether it speaks of all jobs, so that it says nothing of a run that left some undone."""
     is_listed: bool = True
     """Whether tables of all measures have it; if not, it is the answer to a question alone."""
 
@@ -78,6 +80,10 @@ class Measure:
     def of(self, runs: Sequence[PolicyResult]) -> Estimate | None:
         """Over the seeds of one policy; None if a run lacks it."""
         return estimate_if_all([self.pick(run) for run in runs])
+
+    def judged(self, runs: Sequence[PolicyResult]) -> Estimate | None:
+        """The same for a reader; None as well if it is of all jobs and a run was cut short."""
+        return None if self.is_of_all and not all(run.is_complete for run in runs) else self.of(runs)
 
     def write(self, value: float | None, unit_ms: int | None = None) -> str:
         """For a reader; times in the unit, if one is given."""
@@ -140,19 +146,19 @@ _LOW, _HIGH, _NEITHER = Best.LOW, Best.HIGH, Best.NEITHER
 
 MEASURES: Final = (
     Measure("completion_ms.mean", "job completion, mean", _TIME, _LOW, of_jobs="completions_ms"),
-    Measure("completion_ms.p50", "half of the jobs within", _TIME, _LOW, of_jobs="completions_ms"),
-    Measure("completion_ms.p95", "95 % of jobs within", _TIME, _LOW),
-    Measure("completion_ms.p99", "99 % of jobs within", _TIME, _LOW),
+    Measure("completion_ms.p50", "half of the jobs within", _TIME, _LOW, of_jobs="completions_ms", is_of_all=True),
+    Measure("completion_ms.p95", "95 % of jobs within", _TIME, _LOW, is_of_all=True),
+    Measure("completion_ms.p99", "99 % of jobs within", _TIME, _LOW, is_of_all=True),
     Measure("bounded_slowdown.mean", "bounded slowdown of jobs, mean", _FACTOR, _LOW, of_jobs="bounded_slowdowns"),
-    Measure("bounded_slowdown.p50", "  of half of the jobs at most", _FACTOR, _LOW),
-    Measure("bounded_slowdown.p95", "  of 95 % of jobs at most", _FACTOR, _LOW, of_jobs="bounded_slowdowns"),
-    Measure("bounded_slowdown.p99", "  of 99 % of jobs at most", _FACTOR, _LOW),
+    Measure("bounded_slowdown.p50", "  of half of the jobs at most", _FACTOR, _LOW, is_of_all=True),
+    Measure("bounded_slowdown.p95", "  of 95 % of jobs at most", _FACTOR, _LOW, of_jobs="bounded_slowdowns", is_of_all=True),
+    Measure("bounded_slowdown.p99", "  of 99 % of jobs at most", _FACTOR, _LOW, is_of_all=True),
     Measure("slowdown.mean", "plain slowdown of jobs, mean", _FACTOR, _LOW),
-    Measure("slowdown.p50", "  of half of the jobs at most", _FACTOR, _LOW),
-    Measure("slowdown.p95", "  of 95 % of jobs at most", _FACTOR, _LOW, of_jobs="slowdowns"),
-    Measure("slowdown.p99", "  of 99 % of jobs at most", _FACTOR, _LOW),
+    Measure("slowdown.p50", "  of half of the jobs at most", _FACTOR, _LOW, is_of_all=True),
+    Measure("slowdown.p95", "  of 95 % of jobs at most", _FACTOR, _LOW, of_jobs="slowdowns", is_of_all=True),
+    Measure("slowdown.p99", "  of 99 % of jobs at most", _FACTOR, _LOW, is_of_all=True),
     Measure("wait_ms.mean", "task wait, mean", _TIME, _LOW, is_of_starts=True),
-    Measure("makespan_ms", "all done after", _TIME, _LOW),
+    Measure("makespan_ms", "all done after", _TIME, _LOW, is_of_all=True),
     Measure("jain", "Jain's index of dominant shares", _FACTOR, _HIGH, is_of_starts=True),
     Measure("below_fraction", "contending time below 1/n", _FRACTION, _LOW, is_of_starts=True),
     Measure("violations", "users worse off than on an own 1/n", _COUNT, _LOW),

@@ -55,6 +55,8 @@ _SHORT: Final = (
     ("95 % of jobs within", "{0.completion_ms.p95:time}"),
     ("all done after", "{0.makespan_ms:time}"),
 )
+_SHORT_OF_ALL: Final = 2
+"""So many of the last speak of all jobs, and say nothing of a run that was cut short."""
 
 
 def print_reports(console: Console, reports: Sequence[ReplayReport]) -> None:
@@ -73,8 +75,7 @@ def print_reports(console: Console, reports: Sequence[ReplayReport]) -> None:
 def _summary_table(reports: Sequence[ReplayReport]) -> Table:
     """The run as a whole: what finished, when, how full the cluster was, how fair."""
     results = [report.result for report in reports]
-    runs = [run.policy if run.is_complete else f"{run.policy} (cut short)" for run in results]
-    table = _table("The run", ["measure"], runs)
+    table = _table("The run", ["measure"], _titles(results))
     for title, text in _OF_REPORTS:
         table.add_row(title, *_cells(reports, text))
     for resource in _resources(results):
@@ -85,15 +86,22 @@ def _summary_table(reports: Sequence[ReplayReport]) -> Table:
 
 def short_table(results: Sequence[PolicyResult]) -> Table:
     """What a person compares first: done, how soon, how full, and who had what share."""
-    table = _table(None, [""], [result.policy for result in results])
-    for title, text in _SHORT:
+    table = _table(None, [""], _titles(results))
+    for title, text in _SHORT[:-_SHORT_OF_ALL]:
         table.add_row(title, *_cells(results, text))
+    done = [result if result.is_complete else None for result in results]
+    for title, text in _SHORT[-_SHORT_OF_ALL:]:
+        table.add_row(title, *_cells(done, text))
     for resource in _resources(results):
         table.add_row(f"{resource}: held by tasks", *_use(results, resource, "{0.held:percent}"))
     table.add_row("task time on agents promised twice", *_cells(results, "{0.crowded_fraction:percent}"))
     for name, found in _by_user(results).items():
         table.add_row(f"mean dominant share of {name}", *_cells(found, "{0.mean_share:percent}"))
     return table
+
+
+def _titles(results: Sequence[PolicyResult]) -> list[str]:
+    return [run.policy if run.is_complete else f"{run.policy} (cut short)" for run in results]
 
 
 def _user_table(results: Sequence[PolicyResult]) -> Table:

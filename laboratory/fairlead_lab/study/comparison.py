@@ -30,9 +30,9 @@ NOTICEABLE: Final = 0.05
 
 
 def measured(results: Mapping[str, Sequence[PolicyResult]]) -> list[tuple[Measure, list[Estimate | None]]]:
-    """Each measure that tables have, with every policy's value in their order."""
+    """Each measure that tables have, with every policy's value in their order; None where it would judge jobs not done."""
     return [
-        (measure, [measure.of(runs) for runs in results.values()])
+        (measure, [measure.judged(runs) for runs in results.values()])
         for measure in listed_measures(run for runs in results.values() for run in runs)
     ]
 
@@ -60,7 +60,7 @@ def rank(measure: Measure, results: Mapping[str, Sequence[PolicyResult]]) -> Ran
     found = {
         place: (value.mean, runs)
         for place, runs in enumerate(results.values())
-        if (value := measure.of(runs)) is not None and place not in left_out
+        if (value := measure.judged(runs)) is not None and place not in left_out
     }
     has_interval = bool(measure.of_jobs) or any(len(runs) > 1 for _, runs in found.values())
     if measure.best is Best.NEITHER or len(found) < 2:

@@ -52,7 +52,7 @@ def answers(outcome: Outcome) -> list[Answer]:
     found = []
     for question in QUESTIONS:
         asked = question.measure
-        estimates = [asked.of(runs) for runs in outcome.results.values()]
+        estimates = [asked.judged(runs) for runs in outcome.results.values()]
         if any(each is not None for each in estimates):
             ranking = rank(asked, outcome.results)
             unit_ms = unit_of([each.mean for each in estimates if each is not None])

@@ -113,15 +113,21 @@ def _refused(outcome: Outcome) -> list[str]:
 def _cut_short(outcome: Outcome) -> list[str]:
     found: dict[str, dict[str, list[int]]] = {}
     for policy, runs in outcome.results.items():
-        for run in runs:
+        for workload, run in zip(outcome.workloads, runs, strict=True):
             if not run.is_complete:
-                left = f"{run.jobs - run.jobs_finished} of {run.jobs} jobs"
+                left = f"{run.jobs - run.jobs_finished} of {run.jobs} jobs were not done at the end"
+                if later := workload.jobs - run.jobs - run.jobs_refused:
+                    left += f", and {later} come later"
                 found.setdefault(left, {}).setdefault(policy, []).append(run.seed)
-    return [
-        f"cut short: under {', '.join(policy + _of_seeds(told, outcome) for policy, told in seeds.items())} {left} were not done "
-        "at the end"
+    lines = [
+        f"cut short: under {', '.join(policy + _of_seeds(told, outcome) for policy, told in seeds.items())} {left}"
         for left, seeds in found.items()
     ]
+    return (
+        [*lines, "means above are of jobs that were done, and look too good where some were not"]
+        if lines
+        else []
+    )
 
 
 def _of_seeds(told: Sequence[int], outcome: Outcome) -> str:

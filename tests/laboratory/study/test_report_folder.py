@@ -203,10 +203,10 @@ def test_what_is_refused_under_every_seed_is_said_once() -> None:
         options=SimulationOptions(horizon_ms=15_000),
     )  # fmt: skip
 
-    refused, *cut_short = refusals(run_study(study, processes=1))
+    refused, cut_short, _ = refusals(run_study(study, processes=1))
 
     assert refused == "refused: 6 jobs, the first of them j0: a task wants more cpus than any node has"
-    assert cut_short == ["cut short: under drf, pf 6 of 6 jobs were not done at the end"]
+    assert cut_short == "cut short: under drf, pf 6 of 6 jobs were not done at the end"
 
 
 def test_every_kind_of_policy_is_put_in_words(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_lab.metrics.measures import Best, Kind, Measure, measure
 from fairlead_lab.metrics.result import PolicyResult
-from fairlead_lab.study.comparison import completion_ratio, rank
+from fairlead_lab.study.comparison import completion_ratio, measured, rank
 from fairlead_lab.study.run import run_policy
 from fairlead_sim.node import Node
 from fairlead_sim.workload import Bundle, Job
@@ -51,6 +51,15 @@ def test_without_an_interval_those_within_a_hundredth_of_the_best_are_alike() ->
     assert not found.has_interval
     jain = {name: [replace(RUN, jain=value)] for name, value in (("a", 0.5), ("b", None), ("c", 0.9))}
     assert rank(JAIN, jain).best == {2}
+
+
+def test_what_speaks_of_all_jobs_says_nothing_of_a_run_that_left_some_undone() -> None:
+    undone = replace(that_take(10), is_complete=False)
+    results = {"a": [that_take(1000)], "b": [undone], "c": [that_take(2000)]}
+
+    assert rank(MAKESPAN, results).best == {0}
+    told = dict(measured(results))
+    assert [each and each.mean for each in told[MAKESPAN]] == [1000, None, 2000]
 
 
 def test_nothing_is_best_where_all_are_alike_or_nobody_asks() -> None:
