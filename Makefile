@@ -18,7 +18,7 @@ GOLDENS_ARGS ?=
 # No grpc code of ours forks; grpc's fork handlers only add a lock that a fork elsewhere could wait on for ever.
 export GRPC_ENABLE_FORK_SUPPORT := 0
 
-.PHONY: help setup demo test goldens goldens-update check checks format lint types contracts tidy protos protos-venv lock bench clean
+.PHONY: help setup demo test goldens goldens-update check checks format lint types contracts tidy protos baseline protos-venv lock bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -69,6 +69,11 @@ protos: setup .venv-protos/.ready ## regenerate the committed stubs from the sch
 	@.venv-protos/bin/python tests/proto/generate_stubs.py proto
 	@$(BIN)/python -m tests.proto.schema_record
 	@echo "protos: regenerated from $(words $(PROTOS)) schema files"
+
+baseline: setup ## make COMMIT the protocol's baseline; CONTRIBUTING.md says when
+	@then=$$(mktemp -d) && trap "rm -rf $$then" EXIT && git archive $(COMMIT) proto | tar -x -C $$then && \
+	  PYTHONPATH=$$then/proto:. $(BIN)/python -m tests.proto.schema_record --print-baseline $$(git rev-parse $(COMMIT)) >$$then/record && \
+	  cp $$then/record tests/proto/baseline.txt
 
 # The suite can do without the schema compiler (the drift test then skips and says so); it has no wheel for the newest Pythons.
 protos-venv: setup

@@ -2,7 +2,7 @@
 
 `schema.txt` beside this file is the record of what has been promised: a line for each field, value of an enum, method and
 reservation. `make protos` adds to it what is new, and refuses to write over a promise. `baseline.txt` is that record at
-the commit that its first line names: of what is in it nothing goes at all, since peers of that commit are still served.
+the commit that its first line names (CONTRIBUTING.md): nothing of it goes at all, since peers of that commit are served.
 `planned.txt` says which reservations may become a field or a value, and which one: those for what comes (docs/adr/0023).
 """
 

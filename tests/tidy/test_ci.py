@@ -37,6 +37,23 @@ def test_checks_and_tests_run_whichever_of_them_fails(tmp_path: Path, fails: str
     assert outcome.returncode == bool(told)
 
 
+def test_a_clone_without_the_commit_of_the_baseline_fetches_it(tmp_path: Path) -> None:
+    (tmp_path / "tests/proto").mkdir(parents=True)
+    (tmp_path / "tests/proto/baseline.txt").write_text("commit 39edbb5\nAccept.1: offer_id string\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").write_text('#!/bin/sh\necho "$@" >> asked; exit 1\n')
+    (tmp_path / "bin/git").chmod(0o755)
+
+    outcome = _ci(tmp_path, "nothing at all")
+
+    asked = [
+        line.partition(" ")[2].partition(" ")[2] for line in (tmp_path / "asked").read_text().splitlines()
+    ]
+    assert asked == ["cat-file -e 39edbb5^{commit}", "fetch --quiet --depth=1 origin 39edbb5"]
+    assert "commit 39edbb5 of the protocol's baseline is not in this clone" in outcome.stderr
+    assert outcome.returncode == 0
+
+
 def test_make_check_is_what_ci_runs() -> None:
     command = ["make", "--dry-run", "--assume-old=setup", "check"]
     planned = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
@@ -48,7 +65,7 @@ def test_make_check_is_what_ci_runs() -> None:
 def _ci(folder: Path, fails: str) -> "subprocess.CompletedProcess[str]":
     """Run the script in a folder of its own, with a `make` that only notes what it was called with."""
     tools = folder / "bin"
-    tools.mkdir()
+    tools.mkdir(exist_ok=True)
     for name in ("bash", "sh", "env", "dirname"):
         found = shutil.which(name)
         assert found is not None, f"{name} is not there"
