@@ -1,9 +1,10 @@
 """Isolation by cgroup v1: a group per task in the cpu, memory and (where there is one) pids hierarchies.
 
-Groups in the cpu and pids hierarchies keep nothing of a task but its limits, so they are used again for the next one:
-together with writing only limits that differ this saves a third of what a short task costs. The quota is always written:
-that is what makes the kernel forget how much of the period earlier tasks have used. A memory group does keep
-something (page cache, kernel memory, the peak) and is always new.
+The three groups of a task that is over are used again for the next one, as long as nothing of the task is left in them:
+to make and remove groups takes longer than all else that a short task costs beside its process. The quota is always
+written: that is what makes the kernel forget how much of the period earlier tasks have used. What a memory group keeps of
+a task (page cache, kernel memory) is small or the group is removed, is given to the next task on top of its limit, and is
+not counted as its.
 """
 
 import contextlib
@@ -28,6 +29,11 @@ _OPEN_QUOTA: Final = str(_PERIOD_US).encode()
 
 _NO_QUOTA: Final = b"-1"
 
+_NO_LIMIT: Final = "-1"
+
+_NLINK_OF_LEAF: Final = 2
+"""Links to a group's directory with none below it."""
+
 _SHARES_PER_CPU: Final = 1024
 """The kernel's default is that of one CPU."""
 
@@ -35,6 +41,10 @@ _SHARES_MIN: Final = 2
 
 _SPARES_MAX: Final = 64
 """Seats kept for later tasks: a burst of short tasks has a few dozen at a time; an empty group costs some KiB."""
+
+_LEFTOVER_BYTES_MAX: Final = 1 << 20
+"""Memory that a task leaves charged to a group that is used again. A short task leaves some 60 KiB of kernel memory, so a
+group serves a dozen of them; one that has read files leaves megabytes of page cache, which are not the next one's."""
 
 
 def shares(places: CgroupPlaces, *, parent: str, name: str) -> dict[str, str]:
@@ -112,22 +122,13 @@ class CgroupV1:
         probe.limit(Limits(1000, 1 << 30))
         probe.remove()
 
-    def create(self, name: str, _sandbox: str, /) -> "GroupV1":
-        """Make the task's memory group, and take a seat for the rest."""
-        memory = f"{self._parts['memory']}/{name}"
-        seat = self._spares.pop() if self._spares else self._new_seat()
-        try:
-            os.mkdir(memory)
-        except OSError:
-            self._spares.append(seat)
-            raise
-        return GroupV1(self, memory, seat)
+    def create(self, _name: str, _sandbox: str, /) -> "GroupV1":
+        """Take a seat for the task."""
+        return GroupV1(self, self._spares.pop() if self._spares else self._new_seat())
 
     def _new_seat(self) -> "Seat":
         self._seat_count += 1
-        paths = [
-            f"{self._parts[part]}/s{self._seat_count}" for part in ("cpu", "pids") if part in self._parts
-        ]
+        paths = [f"{path}/s{self._seat_count}" for path in self._parts.values()]
         try:
             for path in paths:
                 os.mkdir(path)
@@ -137,13 +138,12 @@ class CgroupV1:
                 cgroup_tree.try_remove(KernelTree(), path)
             raise
 
-    def take_back(self, seat: "Seat") -> None:
-        """Keep the seat of a task that is over for the next one."""
-        if len(self._spares) < _SPARES_MAX and seat.allow_forks():
-            self._spares.append(seat)
-        else:
-            # What the kernel is not done with stays until the sweep at the end.
-            seat.remove()
+    def take_back(self, seat: "Seat") -> bool:
+        """Keep the seat of a task that is over for the next one; false if it is to be removed."""
+        if len(self._spares) >= _SPARES_MAX or not seat.make_ready(self):
+            return False
+        self._spares.append(seat)
+        return True
 
     def go_home(self) -> None:
         """Move the executor's only thread to where it was in every hierarchy."""
@@ -157,6 +157,9 @@ class CgroupV1:
 
     def refresh(self) -> None:
         """The kernel keeps the list."""
+
+    def settle(self) -> None:
+        """The kernel knows whose a process is."""
 
     def close(self) -> bool:
         """Remove our share of the hierarchies, and the group above it if nobody else uses it."""
@@ -172,18 +175,23 @@ class CgroupV1:
 
 
 class Seat:
-    """Groups for one task at a time in the hierarchies that keep nothing of it."""
+    """Groups for one task at a time."""
 
-    def __init__(self, cpu: str, pids: str = "") -> None:
+    def __init__(self, cpu: str, memory: str, pids: str = "") -> None:
         """Take groups that exist. Raises OSError if they cannot be entered."""
-        self._doors = [os.open(f"{path}/tasks", os.O_WRONLY | os.O_CLOEXEC) for path in (cpu, pids) if path]
+        self._doors = [
+            os.open(f"{path}/tasks", os.O_WRONLY | os.O_CLOEXEC) for path in (cpu, pids, memory) if path
+        ]
         """Kept open: opening one costs as much as going through it."""
         self._quota = os.open(f"{cpu}/cpu.cfs_quota_us", os.O_WRONLY | os.O_CLOEXEC)
         self.cpu = cpu
+        self.memory = memory
         self.pids = pids
         """Empty without a pids hierarchy."""
         self.cpu_ns_before = 0
         """What earlier tasks in it have used."""
+        self.left_bytes = 0
+        """Memory that earlier tasks have left charged to it."""
         self._written: dict[str, str] = {}
 
     def enter(self) -> None:
@@ -225,17 +233,35 @@ class Seat:
             with contextlib.suppress(OSError):
                 self.set(f"{self.pids}/pids.max", "0")
 
-    def allow_forks(self) -> bool:
-        """Let processes be made in it again: the next task is made inside, before its limits are set.
-
-        False if the kernel will not.
-        """
+    def make_ready(self, isolation: CgroupV1) -> bool:
+        """Prepare for the next task, which is made inside before its limits are set; false if something is left of this one."""
         try:
+            if not self._doors or not self._is_empty():
+                return False
             if self.pids:
                 self.set(f"{self.pids}/pids.max", str(PIDS_MAX))
+            if isolation.limits_swap:
+                cgroup_tree.write(f"{self.memory}/memory.memsw.limit_in_bytes", _NO_LIMIT)
+            cgroup_tree.write(f"{self.memory}/memory.limit_in_bytes", _NO_LIMIT)
+            cgroup_tree.write(f"{self.memory}/memory.max_usage_in_bytes", "0")
         except OSError:
             return False
+        if isolation.counts_cpu:
+            self.cpu_ns_before = cgroup_tree.read_number(f"{self.cpu}/cpuacct.usage")
         return True
+
+    def _is_empty(self) -> bool:
+        """Whether there are no processes, no groups below that a task has made, and hardly any memory."""
+        if os.stat(self.memory).st_nlink > _NLINK_OF_LEAF or cgroup_tree.read_pids(self.memory):
+            return False
+        if self.memory_kills():
+            return False  # Nobody can reset that counter.
+        self.left_bytes = cgroup_tree.read_number(f"{self.memory}/memory.usage_in_bytes")
+        return self.left_bytes <= _LEFTOVER_BYTES_MAX
+
+    def memory_kills(self) -> int:
+        """Give how many processes in it the kernel has killed for memory."""
+        return cgroup_tree.read_field(f"{self.memory}/memory.oom_control", "oom_kill")
 
     def close(self) -> None:
         """Close what is open; harmless when done twice."""
@@ -245,19 +271,22 @@ class Seat:
             os.close(self._quota)
         self._doors = []
 
-    def remove(self) -> None:
-        """Close it and remove its groups."""
+    def remove(self) -> bool:
+        """Close it and remove its groups; false if the kernel is not done with the one that memory is charged to."""
         self.close()
         for path in filter(None, (self.cpu, self.pids)):
+            # What the kernel is not done with stays until the sweep at the end.
             cgroup_tree.try_remove(KernelTree(), path)
+        # A task with the right to do so may have made groups below its own.
+        return cgroup_tree.try_remove(KernelTree(), self.memory) or cgroup_tree.sweep([self.memory])
 
 
 class GroupV1:
     """One task's groups."""
 
-    def __init__(self, isolation: CgroupV1, memory: str, seat: Seat) -> None:
+    def __init__(self, isolation: CgroupV1, seat: Seat) -> None:
         self._isolation = isolation
-        self._memory = memory
+        self._memory = seat.memory
         self._seat = seat
         self._mem_limit_bytes = 0
         self._early_kills = 0
@@ -265,7 +294,6 @@ class GroupV1:
     def enter(self) -> None:
         """Move the executor's only thread in."""
         self._seat.enter()
-        cgroup_tree.write(f"{self._memory}/tasks", "0")
 
     def leave(self) -> None:
         """Move it back where it was."""
@@ -287,10 +315,11 @@ class GroupV1:
         self._seat.limit(limits.cpus_milli)
         if not limits.mem_bytes:
             return
+        limit = str(limits.mem_bytes + self._seat.left_bytes)
         try:
-            cgroup_tree.write(f"{self._memory}/memory.limit_in_bytes", str(limits.mem_bytes))
+            cgroup_tree.write(f"{self._memory}/memory.limit_in_bytes", limit)
             if self._isolation.limits_swap:
-                cgroup_tree.write(f"{self._memory}/memory.memsw.limit_in_bytes", str(limits.mem_bytes))
+                cgroup_tree.write(f"{self._memory}/memory.memsw.limit_in_bytes", limit)
         except OSError as error:
             if error.errno != errno.EBUSY:
                 raise
@@ -320,13 +349,16 @@ class GroupV1:
         cache = cgroup_tree.read_field(f"{self._memory}/memory.stat", "total_inactive_file")
         ended = self.measure_ended()
         cpu_time_ms = ended.cpu_time_ms if self._isolation.counts_cpu else cpu_time_ms_of(self.pids())
-        return ended._replace(cpu_time_ms=cpu_time_ms, mem_bytes=max(usage - cache, 0))
+        return ended._replace(
+            cpu_time_ms=cpu_time_ms, mem_bytes=max(usage - self._seat.left_bytes - cache, 0)
+        )
 
     def measure_ended(self) -> Measurement:
         """Read the counters that outlive the processes."""
+        peak = cgroup_tree.read_number(f"{self._memory}/memory.max_usage_in_bytes")
         return Measurement(
             cpu_time_ms=self._cpu_ns() // 1_000_000,
-            mem_peak_bytes=cgroup_tree.read_number(f"{self._memory}/memory.max_usage_in_bytes"),
+            mem_peak_bytes=max(peak - self._seat.left_bytes, 0),
             mem_limit_bytes=self._mem_limit_bytes,
         )
 
@@ -337,16 +369,11 @@ class GroupV1:
 
     def memory_kills(self) -> int:
         """Give how many processes the kernel has killed for memory."""
-        return self._early_kills + cgroup_tree.read_field(f"{self._memory}/memory.oom_control", "oom_kill")
+        return self._early_kills + self._seat.memory_kills()
 
     def remove(self) -> bool:
-        """Remove the memory group and give back the seat."""
-        # A task with the right to do so may have made groups below its own.
-        if not cgroup_tree.try_remove(KernelTree(), self._memory) and not cgroup_tree.sweep([self._memory]):
-            return False
-        self._seat.cpu_ns_before += self._cpu_ns()
-        self._isolation.take_back(self._seat)
-        return True
+        """Give back the seat, or remove it."""
+        return self._isolation.take_back(self._seat) or self._seat.remove()
 
 
 def _has_swap() -> bool:

@@ -103,6 +103,9 @@ class CgroupV2:
     def refresh(self) -> None:
         """The kernel keeps the list."""
 
+    def settle(self) -> None:
+        """The kernel knows whose a process is."""
+
     def close(self) -> bool:
         """Remove our share of the parent, and the group above it if nobody else uses it."""
         self._let_go()

@@ -90,6 +90,9 @@ class Isolation(Protocol):
     def refresh(self) -> None:
         """Look again at which processes are left; called once before a series of ``pids``."""
 
+    def settle(self) -> None:
+        """See to processes that could have been of groups that were removed, or of others."""
+
     def close(self) -> bool:
         """Give back what is shared by all groups; there are none any more. False: the kernel is not done, try again."""
 

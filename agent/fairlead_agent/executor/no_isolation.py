@@ -60,6 +60,11 @@ class NoIsolation:
         for pid in descendants_of(pid for pid, orphan in found.items() if not orphan.owners):
             kill(pid)
 
+    def settle(self) -> None:
+        """See whose the orphans are by now; where there is none, none can have lost its owner."""
+        if self._orphans:
+            self.refresh()
+
     def _owners_of(self, pid: int, stat: ProcessStat) -> "tuple[FollowedGroup, ...]":
         known = self._orphans.get(pid)
         if known is not None and known.start_ticks == stat.start_ticks:

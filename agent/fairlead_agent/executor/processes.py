@@ -33,9 +33,9 @@ class ProcessStat(NamedTuple):
 
 def stat_of(pid: int) -> ProcessStat | None:
     """Give the state of a process, a zombie included, or None if there is none of that number."""
-    content = _content(f"/proc/{pid}/stat")
+    content = _content(f"/proc/{pid}/stat", is_short=True)
     # The second field is the program's name in parentheses, and may itself hold blanks and parentheses.
-    fields = content[content.rfind(b")") + 2 :].split()
+    fields = content[content.rfind(b")") + 2 :].split(None, 22)
     if len(fields) < 22:
         return None
     return ProcessStat(
@@ -126,12 +126,15 @@ def kill_exactly(pid: int, start_ticks: int) -> None:
         os.close(descriptor)
 
 
-def _content(path: str) -> bytes:
+def _content(path: str, *, is_short: bool = False) -> bytes:
+    """Give what a file of /proc says, or nothing; one that is short comes with the first reading."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
+        if is_short:
+            return os.read(descriptor, _READ_BYTES)
         content = b""
         while len(content) < _CONTENT_BYTES_MAX and (part := os.read(descriptor, _READ_BYTES)):
             content += part

@@ -230,7 +230,9 @@ class Server:
                 new.setdefault(start.key, start)
         message = "ended before it was started"
         unwanted = [key for key in new if self._commands.take_unwanted(key)]
-        failures = [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in unwanted]
+        failures: list[Exited | StartFailed] = [
+            StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in unwanted
+        ]
         for key in unwanted:
             del new[key]
         try:
@@ -239,24 +241,44 @@ class Server:
             message = f"cannot write down what is started: {error}"
             failures += [StartFailed(key, Reason.EXECUTOR_FAILED, message) for key in new]
             new = {}
-        begun_ms = _monotonic_ms()
-        late: set[TaskKey] = set()
-        for start in new.values():
-            if _monotonic_ms() - begun_ms > _STARTS_MS:
-                late.add(start.key)
-                continue
-            try:
-                self._launch(start)
-            except LaunchFailed as failure:
-                failures.append(StartFailed(start.key, failure.reason, failure.message))
+        late = self._launch_all(new, failures)
+        # Many a short task has ended by now. Its pid is nobody's any more, and its output is taken with its end.
+        self._reap()
+        running = [task for key in new if (task := self._tasks.get(key)) and key not in self._ending]
+        for task in running:
+            self._watch(task)
         pids = [
-            Recorded(key, start.sandbox, self._tasks[key].started.pid, self._tasks[key].started.start_ticks)
-            for key, start in new.items()
-            if key in self._tasks
+            Recorded(task.key, new[task.key].sandbox, task.started.pid, task.started.start_ticks)
+            for task in running
         ]
         self._record(starts=pids, ends=failures)
         self._commands.put_back([start for start in starts if start.key in late])
         self._events += self._answers([start for start in starts if start.key not in late])
+
+    def _launch_all(self, new: Mapping[TaskKey, Start], failures: list[Exited | StartFailed]) -> set[TaskKey]:
+        """Launch tasks, add those that cannot be to ``failures``, and give those that a turn has no time for."""
+        late: set[TaskKey] = set()
+        begun_ms = _monotonic_ms()
+        # Else each one that ends meanwhile would interrupt the others' starts; all of them are heard of behind.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+        try:
+            for start in new.values():
+                if _monotonic_ms() - begun_ms > _STARTS_MS:
+                    late.add(start.key)
+                    continue
+                try:
+                    self._launch(start)
+                except LaunchFailed as failure:
+                    failures.append(StartFailed(start.key, failure.reason, failure.message))
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
+        return late
+
+    def _watch(self, task: RunningTask) -> None:
+        """Take what a task prints as it comes."""
+        for stream in task.streams:
+            self._by_pipe[stream.read_end] = task
+            self._epoll.register(stream.read_end, select.EPOLLIN)
 
     def _record(
         self,
@@ -285,9 +307,6 @@ class Server:
         assert stat is not None, f"our own child {launched.pid} is not reaped yet, so it has a stat"
         task = RunningTask(start, launched, Started(start.key, launched.pid, stat.start_ticks))
         self._tasks[start.key] = self._by_pid[launched.pid] = task
-        for stream in task.streams:
-            self._by_pipe[stream.read_end] = task
-            self._epoll.register(stream.read_end, select.EPOLLIN)
 
     def _obey(self, command: Signal | KillAll | MeasureUsage | Shutdown) -> None:
         match command:
@@ -372,7 +391,7 @@ class Server:
         if self._removable:
             self._removable = [task for task in self._removable if not task.group.remove()]
             # An orphan that could be of one of these tasks or of others is of the others now, or of nobody.
-            self._isolation.refresh()
+            self._isolation.settle()
 
 
 def _monotonic_ms() -> int:

@@ -66,7 +66,7 @@ journal.open(boot_id="boot", directories=[])
 settings = {"path": "/usr/bin:/bin", "alone_timeout_ms": 0}
 executor = server.Server(NoIsolation("", sys.argv[1]), journal, settings)
 key = ("framework", "a")
-executor._start_all([Start(key, f"{sys.argv[1]}/s", ("true",), {})])
+executor._start_all([Start(key, f"{sys.argv[1]}/s", ("sleep", "1"), {})])
 print(Journal(path).running[key].pid == executor._tasks[key].started.pid)
 """
     command = [sys.executable, "-c", script, str(tmp_path)]

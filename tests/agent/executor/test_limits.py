@@ -8,7 +8,8 @@ import pytest
 
 from fairlead_agent.executor import cgroup_tree
 from fairlead_agent.executor.isolation import PIDS_MAX
-from tests.agent.executor.conftest import Connect
+from fairlead_agent.executor.protocol import Exited
+from tests.agent.executor.conftest import Agent, Connect
 
 pytestmark = [pytest.mark.shell, pytest.mark.root]
 MIB = 1 << 20
@@ -201,3 +202,76 @@ async def test_a_child_killed_for_memory_is_mentioned_though_the_task_went_on_we
     ended = await agent.exited(key)
     assert (ended.exit_code, ended.out_of_memory) == (0, False)
     assert ended.message == f"1 of its processes killed by the kernel at its memory limit of {64 * MIB} bytes"
+
+
+PLACE = "grep :memory: /proc/self/cgroup | cut -d: -f3"
+FILE_OF_GROUP = f"/sys/fs/cgroup/memory$({PLACE})"
+
+
+async def group_of(
+    agent: Agent, name: str, script: str = "true", *, mem_bytes: int = 0
+) -> tuple[str, Exited]:
+    """Run a script as a task to its end, and give the group that it was in and how it ended."""
+    key = agent.shell(name, f"{PLACE}; {script}", mem_bytes=mem_bytes)
+    ended = await agent.exited(key)
+    agent.client.forget(key)
+    return agent.output(name).split()[0], ended
+
+
+async def test_groups_are_used_again_and_what_tasks_leave_is_not_the_next_ones(
+    connect: Connect, cgroup_v1: str
+) -> None:
+    agent = await connect(cgroup_v1)
+
+    tasks = [await group_of(agent, f"a{number}", mem_bytes=64 * MIB) for number in range(40)]
+
+    assert len({group for group, _ in tasks}) < 20
+    # Each leaves some 60 KiB of kernel memory, which nobody can take back.
+    first, *_, last = [ended.usage.mem_peak_bytes for _, ended in tasks]
+    assert last < first + MIB // 2
+    assert {ended.usage.mem_limit_bytes for _, ended in tasks} == {64 * MIB}
+
+
+async def test_group_that_much_is_left_in_is_not_used_again(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+
+    full, _ = await group_of(agent, "a", "head -c 8000000 /dev/zero > cache", mem_bytes=256 * MIB)
+    next_one, ended = await group_of(agent, "b", mem_bytes=256 * MIB)
+
+    assert next_one != full
+    assert ended.usage.mem_peak_bytes < 4 * MIB
+    assert not Path(f"/sys/fs/cgroup/memory{full}").exists()
+
+
+async def test_group_with_groups_of_its_task_below_is_not_used_again(
+    connect: Connect, cgroup_v1: str
+) -> None:
+    agent = await connect(cgroup_v1)
+
+    parent, _ = await group_of(agent, "a", f"mkdir {FILE_OF_GROUP}/inner")
+    next_one, _ = await group_of(agent, "b")
+
+    assert next_one != parent
+    assert not Path(f"/sys/fs/cgroup/memory{parent}").exists()
+
+
+async def test_task_after_one_that_ran_out_of_memory_has_not(connect: Connect, cgroup_v1: str) -> None:
+    agent = await connect(cgroup_v1)
+
+    await group_of(agent, "a", "python3 -c 'x = bytearray(300 << 20)'; true", mem_bytes=64 * MIB)
+    _, ended = await group_of(agent, "b", "exit 1", mem_bytes=64 * MIB)
+
+    assert (ended.exit_code, ended.out_of_memory, ended.message) == (1, False, "")
+
+
+async def test_memory_limit_of_an_earlier_task_does_not_hold_for_the_next(
+    connect: Connect, cgroup_v1: str
+) -> None:
+    agent = await connect(cgroup_v1)
+    first, _ = await group_of(agent, "a", mem_bytes=32 * MIB)
+
+    second, ended = await group_of(agent, "b", f"cat {FILE_OF_GROUP}/memory.limit_in_bytes")
+
+    assert first == second
+    assert (ended.exit_code, ended.usage.mem_limit_bytes) == (0, 0)
+    assert int(agent.output("b").split()[1]) > 1 << 50
