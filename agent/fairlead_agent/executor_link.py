@@ -180,6 +180,7 @@ class ExecutorLink:
             working_directory=spec.working_directory,
             cpus_milli=spec.resources[CPUS],
             mem_bytes=spec.resources[MEM],
+            log_bytes_max=0 if spec.no_files else protocol.LOG_BYTES_MAX,
         )
 
     async def stop(self) -> None:

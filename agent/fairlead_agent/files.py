@@ -98,6 +98,9 @@ class FileServer:
                     self._refuse(request, agent_pb2.FILE_CODE_NOT_FOUND, detail)
                 case SandboxState.COLLECTED:
                     self._refuse(request, agent_pb2.FILE_CODE_COLLECTED, "the sandbox was removed")
+                case SandboxState.NONE:
+                    detail = "no files: the task was launched without any, so what it prints is not kept"
+                    self._refuse(request, agent_pb2.FILE_CODE_NOT_FOUND, detail)
                 case SandboxState.GROWING | SandboxState.COMPLETE:
                     reader = SandboxReader(Path(self._work_dir.sandbox(key)))
                     await (self._list(request, reader) if request.list else self._read(request, reader, key))

@@ -7,6 +7,7 @@ kinds of a cluster may change between two lives of an agent: those it no longer 
 from typing import Any
 
 from fairlead_agent.core.records import (
+    EndedWithoutFiles,
     IdentityTaken,
     Record,
     StatusesAccepted,
@@ -47,9 +48,13 @@ def encode(record: Record, kinds: ResourceKinds) -> list[Any]:
                 spec.max_runtime_ms,
                 dict(spec.labels),
                 record.started_ms,
+                # Only where it says something: a version that does not know it reads one item less.
+                *([True] if spec.no_files else []),
             ]
         case TaskRemembered():
             return ["remembered", *_encode_status(record.status)]
+        case EndedWithoutFiles():
+            return ["no_files", *record.key]
         case IdentityTaken():
             return ["identity", record.agent_id, record.boot_id, record.incarnation, record.epoch]
 
@@ -96,6 +101,8 @@ def decode(array: object, kinds: ResourceKinds) -> Record:
                 return _decode_launched(items, kinds)
             case ["remembered", *items]:
                 return TaskRemembered(status=_decode_status(items))
+            case ["no_files", str(framework_id), str(task_id)]:
+                return EndedWithoutFiles(key=(FrameworkId(framework_id), TaskId(task_id)))
             case ["identity", str(agent_id), str(boot_id), int(incarnation), int(epoch)]:
                 return IdentityTaken(
                     agent_id=AgentId(agent_id), boot_id=boot_id, incarnation=incarnation, epoch=epoch
@@ -134,6 +141,7 @@ def _decode_launched(items: list[Any], kinds: ResourceKinds) -> TaskLaunched:
             kill_grace_period_ms=grace_ms,
             max_runtime_ms=runtime_ms,
             labels=labels,
+            no_files=later[1:] == [True],
         ),
     )
 

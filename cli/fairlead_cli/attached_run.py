@@ -113,7 +113,8 @@ async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnectio
         task.add_done_callback(shown.discard)
 
     def launched(task: Task, attempt_id: str) -> None:
-        follower.follow(attempt_id, task.name)
+        if task.files:
+            follower.follow(attempt_id, task.name)
         if len(run.tasks) == 1:
             later(_show_place(run, follower, connection, attempt_id))
 

@@ -43,6 +43,11 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
     help="Where a task starts: an absolute path on its agent's host [default: its sandbox, an empty directory]",
 )
 @click.option(
+    "--no-files",
+    is_flag=True,
+    help="Make no sandbox and keep no output: starts faster, in / or --workdir, and what tasks print goes nowhere.",
+)
+@click.option(
     "--constraint",
     "constraints",
     multiple=True,

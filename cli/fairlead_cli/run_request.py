@@ -29,6 +29,8 @@ class RunRequest:
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = ""
     """Absolute, on the agent's host; empty is the sandbox."""
+    no_files: bool = False
+    """Neither sandboxes nor output are made."""
     constraints: Sequence[str] = ()
     max_runtime: str | None = None
     grace: str | None = None
@@ -69,6 +71,7 @@ class RunRequest:
                 name=name,
                 env=self.env,
                 working_directory=self.workdir,
+                files=not self.no_files,
                 constraints=self.constraints,
                 max_runtime=self.max_runtime,
                 grace_period=self.grace,

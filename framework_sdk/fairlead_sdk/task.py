@@ -44,6 +44,8 @@ class Task:
         task_id: unique within the framework for ever; by default made from the framework's id.
         working_directory: absolute, or relative to the sandbox; empty is the sandbox.
         labels: words for listings.
+        files: whether it needs a sandbox and its output; without, it starts faster and in ``/``, unless the working directory
+            is another absolute path, and what it prints goes nowhere.
 
     Raises:
         ValueError: an argument cannot be used; the text names it, what was expected and what came.
@@ -65,6 +67,7 @@ class Task:
     task_id: str = ""
     working_directory: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    files: bool = True
 
     demand: Amounts = field(init=False, repr=False)
     conditions: tuple[Constraint, ...] = field(init=False, repr=False)
@@ -166,6 +169,8 @@ def _check_types(task: Task) -> None:
     ):
         if type(text) is not str:
             raise ValueError(f"{name}: expected a text, got {text!r}")
+    if type(task.files) is not bool:
+        raise ValueError(f"files: expected True or False, got {task.files!r}")
     for name, number in (("retries", task.retries), ("retry_failed", task.retry_failed)):
         if not isinstance(number, int):
             raise ValueError(f"{name}: expected a whole number, got {number!r}")  # noqa: TRY004 - as above
@@ -178,7 +183,7 @@ def _check_words(task: Task) -> None:
     if task.labels:
         fields.read_attributes("labels", task.labels, count_max=LABELS_MAX)
     if task.working_directory:
-        fields.read_path("working_directory", task.working_directory)
+        fields.read_path("working_directory", task.working_directory, is_absolute=not task.files)
     if task.name:
         fields.read_name("name", task.name)
     if task.task_id:

@@ -142,6 +142,7 @@ def write_launch(launch: Launch) -> types_pb2.TaskSpec:
         kill_grace_period_ms=task.grace_period_ms,
         max_runtime_ms=task.max_runtime_ms,
         labels=task.labels,
+        no_files=not task.files,
     )
 
 

@@ -154,7 +154,7 @@ def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> 
     if len(task_id) > limits.ID_LENGTH_MAX or is_id(task_id) is None:
         read_id(f"{field}.task_id", task_id)
     if working_directory:
-        read_path(f"{field}.working_directory", working_directory)
+        read_path(f"{field}.working_directory", working_directory, is_absolute=message.no_files)
     if grace_period_ms:
         read_duration(f"{field}.kill_grace_period_ms", grace_period_ms)
     if max_runtime_ms:
@@ -169,6 +169,7 @@ def read_task(field: str, message: types_pb2.TaskSpec, kinds: ResourceKinds) -> 
         kill_grace_period_ms=grace_period_ms,
         max_runtime_ms=max_runtime_ms,
         labels=read_attributes(f"{field}.labels", labels, count_max=limits.LABELS_MAX) if labels else {},
+        no_files=message.no_files,
     )
 
 
@@ -197,6 +198,8 @@ def fill_task(message: types_pb2.TaskSpec, task: TaskSpec, kinds: ResourceKinds)
         message.max_runtime_ms = task.max_runtime_ms
     if task.labels:
         message.labels.update(task.labels)
+    if task.no_files:
+        message.no_files = True
 
 
 def read_status(field: str, message: types_pb2.TaskStatus, unknowns: Unknowns) -> TaskStatus:

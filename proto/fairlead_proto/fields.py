@@ -140,12 +140,14 @@ def read_environment(field: str, variables: Mapping[str, str]) -> dict[str, str]
     return dict(variables)
 
 
-def read_path(field: str, text: str) -> str:
-    """A path, absolute or relative, which may be empty: bounded, without NUL."""
+def read_path(field: str, text: str, *, is_absolute: bool = False) -> str:
+    """A path, absolute or relative unless only an absolute one will do, which may be empty: bounded, without NUL."""
     if "\0" in text:
         raise refusal(field, "a path without NUL", text)
     if (size := size_bytes(field, text)) > limits.PATH_BYTES_MAX:
         raise refusal(field, f"a path of at most {limits.PATH_BYTES_MAX} bytes", size)
+    if is_absolute and text and not text.startswith("/"):
+        raise refusal(field, "an absolute path, since there is no sandbox without files", text)
     return text
 
 

@@ -108,6 +108,8 @@ class TaskSpec:
     max_runtime_ms: int = 0
     """0 is without limit."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    no_files: bool = False
+    """Neither a sandbox nor its output is made; its working directory is absolute, or empty for ``/``."""
 
 
 @value
@@ -190,6 +192,7 @@ class TaskArray:
             kill_grace_period_ms=template.kill_grace_period_ms,
             max_runtime_ms=template.max_runtime_ms,
             labels=template.labels,
+            no_files=template.no_files,
         )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fairlead_agent.checkpoint import Checkpoint
 from fairlead_agent.core.records import (
+    EndedWithoutFiles,
     IdentityTaken,
     Record,
     StatusesAccepted,
@@ -26,6 +27,8 @@ RECORDS: list[Record] = [
         spec=a_spec(command=("sh", "-c", "echo 'é\n\0'"), labels={"a": "b"}, max_runtime_ms=5, name="ü"),
         launched_ms=START_MS,
     ),
+    TaskLaunched(framework_id=FrameworkId("f1"), spec=a_spec("t3", no_files=True), launched_ms=START_MS),
+    EndedWithoutFiles(key=a_key("t3")),
     TaskLaunched(
         framework_id=FrameworkId("f1"),
         spec=a_spec("t2"),

@@ -132,3 +132,13 @@ async def test_unanswered_requests_end_with_the_server(reader: Reader) -> None:
 
     assert request.cancelled()
     assert reader.answers == {}
+
+
+async def test_files_of_a_task_without_any_are_refused_saying_so(reader: Reader) -> None:
+    reader.state = SandboxState.NONE
+
+    reader.ask(1)
+
+    chunk = await reader.answer(1)
+    assert chunk.code == agent_pb2.FILE_CODE_NOT_FOUND
+    assert chunk.detail == "no files: the task was launched without any, so what it prints is not kept"

@@ -44,7 +44,8 @@ SPECS = st.builds(
     kill_grace_period_ms=st.integers(0, limits.DURATION_MS_MAX),
     max_runtime_ms=st.integers(0, limits.DURATION_MS_MAX),
     labels=st.dictionaries(st.sampled_from(["team", "x.y"]), st.text("abc", max_size=5)),
-)
+    no_files=st.booleans(),
+).filter(lambda spec: not spec.no_files or spec.working_directory != "data")
 USAGES = st.builds(
     TaskUsage,
     **dict.fromkeys(TaskUsage.__dataclass_fields__, AMOUNTS)
@@ -160,6 +161,7 @@ def a_task(**changes: object) -> types_pb2.TaskSpec:
         ({"environment": {"A": "x\0"}}, "task.environment: expected names"),
         ({"environment": {"A": "x" * limits.ENVIRONMENT_BYTES_MAX}}, "task.environment: expected at most"),
         ({"working_directory": "a\0"}, "task.working_directory: expected a path"),
+        ({"working_directory": "a", "no_files": True}, "task.working_directory: expected an absolute path, since there is no sandbox without files, got 'a'"),
         ({"kill_grace_period_ms": -1}, "task.kill_grace_period_ms: expected 0 to"),
         ({"max_runtime_ms": limits.DURATION_MS_MAX + 1}, "task.max_runtime_ms: expected 0 to"),
         ({"name": "a\nb"}, "task.name: expected at most 256 printable"),

@@ -123,6 +123,8 @@ def test_two_tasks_are_never_the_same_work() -> None:
         ({"command": ["\N{GRINNING FACE}" * 32_768, "x"]}, r"command: expected at most 131072 bytes, got 131073"),
         ({"working_directory": "\N{GRINNING FACE}" * 1025}, "working_directory: expected a path of at most 4096 bytes"),
         ({"working_directory": "a\0"}, "working_directory: expected a path without NUL"),
+        ({"working_directory": "a", "files": False}, "working_directory: expected an absolute path, since there is no sandbox"),
+        ({"files": 0}, "files: expected True or False, got 0"),
         ({"env": {"A": "\udc80"}}, "env: expected text that can be written in UTF-8"),
         ({"command": ["\udc80"]}, "command: expected text that can be written in UTF-8"),
         ({"name": "a\nb"}, "name: expected at most 256 printable characters"),

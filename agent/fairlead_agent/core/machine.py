@@ -75,6 +75,8 @@ class SandboxState(Enum):
     COMPLETE = "COMPLETE"
     """Its task is over; nothing will be added."""
     COLLECTED = "COLLECTED"
+    NONE = "NONE"
+    """Its task was launched without files."""
     UNKNOWN = "UNKNOWN"
     """Never here, or forgotten long ago."""
 
@@ -136,8 +138,10 @@ class AgentMachine:
     def sandbox_state(self, key: TaskKey) -> SandboxState:
         """Where the sandbox of ``key`` is."""
         state = self._state
-        if key in state.live:
-            return SandboxState.GROWING
+        if (task := state.live.get(key)) is not None:
+            return SandboxState.NONE if task.spec.no_files else SandboxState.GROWING
+        if key in state.fileless:
+            return SandboxState.NONE
         if key in state.sandboxes:
             return SandboxState.COMPLETE
         return SandboxState.COLLECTED if key in state.over else SandboxState.UNKNOWN

@@ -57,4 +57,11 @@ class TaskRemembered:
     status: TaskStatus
 
 
-Record = IdentityTaken | TaskLaunched | StatusMade | StatusesAccepted | TaskRemembered
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedWithoutFiles:
+    """A task that is over had no files; written by compaction, behind what stands for the task."""
+
+    key: TaskKey
+
+
+Record = IdentityTaken | TaskLaunched | StatusMade | StatusesAccepted | TaskRemembered | EndedWithoutFiles

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from fairlead_agent.core.records import (
+    EndedWithoutFiles,
     IdentityTaken,
     Record,
     StatusesAccepted,
@@ -50,6 +51,8 @@ def restore(records: Iterable[Record], settings: AgentSettings) -> AgentState:
             case TaskRemembered():
                 _restore_end(state, record.status)
                 remember(state, record.status.key, settings.history_count_max)
+            case EndedWithoutFiles():
+                state.fileless[record.key] = None
             case _:
                 assert_never(record)
     _sort_sandboxes(state)
@@ -78,8 +81,10 @@ def _restore_status(state: AgentState, status: TaskStatus) -> None:
 
 
 def _restore_end(state: AgentState, status: TaskStatus) -> None:
-    state.live.pop(status.key, None)
+    task = state.live.pop(status.key, None)
     state.over[status.key] = status
+    if task is not None and task.spec.no_files:
+        state.fileless[status.key] = None
     # Whether there is a sandbox is found out by looking (SandboxesFound).
     add_sandbox(state, status.key, ended_ms=status.timestamp_ms, usage=status.usage)
 
@@ -102,6 +107,7 @@ def snapshot(state: AgentState) -> list[Record]:
     for key in state.over:
         if key not in state.history:
             records += [StatusMade(status=status) for status in state.outboxes[key]]
+    records += [EndedWithoutFiles(key=key) for key in state.fileless]
     for task in state.live.values():
         records.append(
             TaskLaunched(

@@ -114,6 +114,8 @@ class AgentState:
     live: dict[TaskKey, LiveTask] = field(default_factory=dict)
     over: dict[TaskKey, TaskStatus] = field(default_factory=dict)
     """The final status of each task that is over and remembered."""
+    fileless: dict[TaskKey, None] = field(default_factory=dict)
+    """Those of ``over`` that had no files."""
     history: OrderedDict[TaskKey, None] = field(default_factory=OrderedDict)
     """Those of ``over`` that are fully acknowledged, oldest first; bounded."""
     outboxes: dict[TaskKey, list[TaskStatus]] = field(default_factory=dict)

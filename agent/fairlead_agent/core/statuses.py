@@ -164,3 +164,4 @@ def remember(state: AgentState, key: TaskKey, history_count_max: int) -> None:
     if len(state.history) > history_count_max:
         forgotten, _ = state.history.popitem(last=False)
         del state.over[forgotten]
+        state.fileless.pop(forgotten, None)

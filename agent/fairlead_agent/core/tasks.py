@@ -339,7 +339,9 @@ def _end(
         signal=signal,
         usage=usage,
     )
-    if task.is_ordered:
+    if task.spec.no_files:
+        state.fileless[key] = None
+    elif task.is_ordered:
         keep_sandbox(step, key, ended_ms=step.now_ms, usage=usage)
 
 

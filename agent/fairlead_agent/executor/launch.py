@@ -31,8 +31,8 @@ class Launched(NamedTuple):
 
     pid: int
     group: Group
-    stdout: OutputStream
-    stderr: OutputStream
+    streams: tuple[OutputStream, ...]
+    """Standard output and standard error, or none for a task without files."""
 
 
 class Launcher:
@@ -46,7 +46,7 @@ class Launcher:
         self._ignored_signals = [
             number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN
         ]
-        self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         # For itself the executor wants all descriptors it can have; its tasks get the limit it was started with.
         self._task_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._own_files = (self._task_files[1], self._task_files[1])
@@ -64,11 +64,13 @@ class Launcher:
         """
         if not start.argv or not start.argv[0]:
             raise LaunchFailed(Reason.INVALID_TASK, f"command: expected a program, got {list(start.argv)!r}")
-        _make_sandbox(start.sandbox)
+        names = ("stdout", "stderr") if start.log_bytes_max else ()
+        if names:
+            _make_sandbox(start.sandbox)
         streams: list[OutputStream] = []
         try:
-            streams.append(OutputStream(f"{start.sandbox}/stdout", start.log_bytes_max))
-            streams.append(OutputStream(f"{start.sandbox}/stderr", start.log_bytes_max))
+            # One by one, so that the first is known where there is no room for the second.
+            streams.extend(OutputStream(f"{start.sandbox}/{name}", start.log_bytes_max) for name in names)
             group = self._isolation.create(group_name, start.sandbox)
         except OSError as error:
             for stream in streams:
@@ -83,7 +85,7 @@ class Launcher:
             raise
         for stream in streams:
             stream.close_write_end()
-        return Launched(pid, group, *streams)
+        return Launched(pid, group, tuple(streams))
 
     def _spawn_inside(self, group: Group, start: Start, streams: list[OutputStream]) -> int:
         try:
@@ -106,7 +108,7 @@ class Launcher:
 
     def _spawn_at(self, start: Start, streams: list[OutputStream]) -> int:
         """Spawn from within the task's working directory: posix_spawn cannot change it, and this process has one thread."""
-        directory = os.path.join(start.sandbox, start.working_directory)
+        directory = start.directory
         try:
             os.chdir(directory)
         except OSError as error:
@@ -126,10 +128,9 @@ class Launcher:
     def _spawn(
         self, program: str, argv: tuple[str, ...], environment: Mapping[str, str], streams: list[OutputStream]
     ) -> int:
+        ends = [stream.write_end for stream in streams] or [self._null, self._null]
         actions = [
-            (os.POSIX_SPAWN_DUP2, self._null, 0),
-            (os.POSIX_SPAWN_DUP2, streams[0].write_end, 1),
-            (os.POSIX_SPAWN_DUP2, streams[1].write_end, 2),
+            (os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate([self._null, *ends])
         ]
         resource.setrlimit(resource.RLIMIT_NOFILE, self._task_files)
         try:
@@ -153,10 +154,10 @@ class Launcher:
 def task_environment(start: Start, *, directory: str, path: str) -> dict[str, str]:
     """Give the whole environment of a task: what it declares, over defaults, under what Fairlead says about it."""
     framework_id, task_id = start.key
+    homes = {"HOME": start.sandbox, "TMPDIR": start.sandbox} if start.log_bytes_max else {"HOME": "/"}
     return {
         "PATH": path,
-        "HOME": start.sandbox,
-        "TMPDIR": start.sandbox,
+        **homes,
         **start.environment,
         "PWD": os.path.normpath(directory),
         "FAIRLEAD_TASK_ID": task_id,

@@ -8,6 +8,7 @@ Both ends are always of one version, because an agent that finds an executor of 
 """
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
@@ -67,13 +68,19 @@ class Start(NamedTuple):
     environment: dict[str, str]
     """What the task declares; the executor adds PATH, HOME and the FAIRLEAD variables."""
     working_directory: str = ""
-    """Absolute, or relative to the sandbox; empty is the sandbox. Must exist."""
+    """Absolute, or relative to the sandbox; empty is the sandbox, and without files ``/``. Must exist."""
     cpus_milli: int = 0
     """0 is without quota."""
     mem_bytes: int = 0
     """0 is without limit."""
     log_bytes_max: int = LOG_BYTES_MAX
-    """Size at which ``stdout`` and ``stderr`` are rotated, each."""
+    """Size at which ``stdout`` and ``stderr`` are rotated, each. 0: no files, so neither they nor the sandbox are made, and
+    what the task prints goes nowhere."""
+
+    @property
+    def directory(self) -> str:
+        """Where the task starts."""
+        return os.path.join(self.sandbox if self.log_bytes_max else "/", self.working_directory)
 
 
 class Signal(NamedTuple):

@@ -38,7 +38,7 @@ class RunningTask:
         self.key = start.key
         self.started = started
         self.group = launched.group
-        self.streams = (launched.stdout, launched.stderr)
+        self.streams = launched.streams
         self._ending: Ending | None = None
         self._was_killed = False
         self._was_out_of_memory = False
@@ -79,6 +79,8 @@ class RunningTask:
         return self._with_output(self.group.measure())
 
     def _with_output(self, measured: Measurement) -> Measurement:
+        if not self.streams:
+            return measured._replace(stdout_bytes=0, stderr_bytes=0)
         stdout, stderr = (stream.log for stream in self.streams)
         return measured._replace(
             sandbox_bytes=stdout.disk_bytes + stderr.disk_bytes,
@@ -145,5 +147,5 @@ class RunningTask:
             yield f"{kills} of its processes killed by the kernel at its memory limit of {usage.mem_limit_bytes} bytes"
         if self._left_count and self.group.pids():
             yield f"{self._left_count} processes of it could not be killed"
-        yield self.streams[0].complaint("stdout")
-        yield self.streams[1].complaint("stderr")
+        for name, stream in zip(("stdout", "stderr"), self.streams, strict=False):
+            yield stream.complaint(name)

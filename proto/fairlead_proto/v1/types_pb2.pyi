@@ -104,7 +104,7 @@ class Resources(_message.Message):
     def __init__(self, cpus_milli: _Optional[int] = ..., mem_bytes: _Optional[int] = ..., disk_bytes: _Optional[int] = ..., gpus_milli: _Optional[int] = ..., custom_milli: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class TaskSpec(_message.Message):
-    __slots__ = ("task_id", "name", "resources", "command", "environment", "working_directory", "kill_grace_period_ms", "max_runtime_ms", "labels")
+    __slots__ = ("task_id", "name", "resources", "command", "environment", "working_directory", "kill_grace_period_ms", "max_runtime_ms", "labels", "no_files")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -128,6 +128,7 @@ class TaskSpec(_message.Message):
     KILL_GRACE_PERIOD_MS_FIELD_NUMBER: _ClassVar[int]
     MAX_RUNTIME_MS_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    NO_FILES_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     name: str
     resources: Resources
@@ -137,7 +138,8 @@ class TaskSpec(_message.Message):
     kill_grace_period_ms: int
     max_runtime_ms: int
     labels: _containers.ScalarMap[str, str]
-    def __init__(self, task_id: _Optional[str] = ..., name: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., command: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., working_directory: _Optional[str] = ..., kill_grace_period_ms: _Optional[int] = ..., max_runtime_ms: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    no_files: bool
+    def __init__(self, task_id: _Optional[str] = ..., name: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., command: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., working_directory: _Optional[str] = ..., kill_grace_period_ms: _Optional[int] = ..., max_runtime_ms: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., no_files: bool = ...) -> None: ...
 
 class TaskUsage(_message.Message):
     __slots__ = ("cpu_time_ms", "mem_bytes", "mem_peak_bytes", "mem_limit_bytes", "sandbox_bytes", "stdout_bytes", "stderr_bytes")

@@ -1,7 +1,7 @@
 """Sandboxes of ended tasks go in time; those of running tasks stay."""
 
 from fairlead_agent.core.actions import RemoveSandboxes
-from fairlead_agent.core.events import DiskMeasured, Tick
+from fairlead_agent.core.events import DiskMeasured, ProcessStarted, Tick
 from fairlead_agent.core.machine import SandboxState
 from fairlead_proto.task_state import TaskState
 from fairlead_proto.tasks import TaskUsage
@@ -14,6 +14,7 @@ from tests.agent.builders import (
     a_launch,
     a_registered_agent,
     a_running_agent,
+    a_spec,
     an_ack,
     an_exit,
 )
@@ -134,3 +135,20 @@ def test_books_of_sandbox_sizes_balance() -> None:
     agent.step(*(an_exit(task, usage=TaskUsage(sandbox_bytes=100)) for task in ("t1", "t2", "t3")))
 
     assert agent.machine.state.sandbox_bytes == 100
+
+
+def test_task_without_files_has_no_sandbox_while_it_runs_and_after_it_also_for_a_later_life() -> None:
+    agent = a_registered_agent()
+    agent.step(a_launch(a_spec("t1", no_files=True), a_spec("t2", no_files=True)))
+    keys = [a_key("t1"), a_key("t2")]
+    agent.step(*[ProcessStarted(key=key) for key in keys], an_exit("t1"), an_ack("t1", 2))
+    before = [agent.machine.sandbox_state(key) for key in keys]
+
+    agent.step(an_exit("t2"))
+    kept = list(agent.machine.state.sandboxes)
+    agent.journal = agent.machine.snapshot()
+    agent.restart()
+
+    assert before == [SandboxState.NONE] * 2
+    assert kept == []
+    assert [agent.machine.sandbox_state(key) for key in keys] == [SandboxState.NONE] * 2

@@ -246,6 +246,8 @@ class BrokenIsolation:
         return self.group
 
     def refresh(self) -> None: ...
+    def settle(self) -> None: ...
+
     def close(self) -> bool:
         return True
 

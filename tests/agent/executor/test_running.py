@@ -79,6 +79,40 @@ async def test_working_directory_is_relative_to_the_sandbox_or_absolute(
     assert agent.output("b").strip() == str(tmp_path)
 
 
+async def test_task_without_files_has_no_sandbox_and_prints_to_nowhere(
+    connect: Connect, isolation: str, tmp_path: Path
+) -> None:
+    agent = await connect(isolation)
+    said = tmp_path / "said"
+    script = f"echo lost; echo lost >&2; {{ pwd; env; ls -l /proc/self/fd; }} > {said}; exit 3"
+
+    ended = await agent.exited(agent.shell("a", script, log_bytes_max=0))
+
+    usage = ended.usage
+    assert (ended.exit_code, ended.message) == (3, "")
+    assert (usage.sandbox_bytes, usage.stdout_bytes, usage.stderr_bytes) == (0, 0, 0)
+    assert not agent.sandbox("a").parent.exists()
+    lines = said.read_text().splitlines()
+    assert lines[0] == "/"
+    assert "HOME=/" in lines
+    assert not [line for line in lines if line.startswith("TMPDIR=")]
+    assert [line.split()[-3:] for line in lines if line.endswith("/dev/null")] == [
+        ["0", "->", "/dev/null"],
+        ["2", "->", "/dev/null"],
+    ]
+
+
+async def test_task_without_files_starts_in_the_directory_it_names(connect: Connect, tmp_path: Path) -> None:
+    agent = await connect()
+
+    ended = await agent.exited(
+        agent.shell("a", "pwd > here", log_bytes_max=0, working_directory=str(tmp_path))
+    )
+
+    assert ended.exit_code == 0
+    assert (tmp_path / "here").read_text() == f"{tmp_path}\n"
+
+
 async def test_program_with_a_slash_is_found_from_the_working_directory(connect: Connect) -> None:
     agent = await connect()
     program = agent.sandbox("a") / "run.sh"

@@ -78,6 +78,21 @@ def test_run_starts_in_the_working_directory_asked_for(invoke: Invoke, tmp_path:
     assert "--workdir: expected an absolute path on the agent's host, got 'here'" in relative.err
 
 
+def test_run_without_files_starts_in_the_root_and_logs_say_that_there_are_none(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    script = f"echo lost; pwd > {tmp_path}/said"
+
+    outcome = invoke("run", "--no-files", "--", "sh", "-c", script)
+    task = max(listing(invoke, "tasks"), key=lambda row: row["submitted_ms"] or 0)
+    logs = invoke("logs", task["id"])
+
+    assert (outcome.code, outcome.out) == (0, "")
+    assert (tmp_path / "said").read_text() == "/\n"
+    assert logs.code == 4
+    assert "no files: the task was launched without any, so what it prints is not kept" in logs.err
+
+
 def test_run_of_a_command_that_does_not_exist_says_so_and_exits_with_127(invoke: Invoke) -> None:
     outcome = invoke("run", "--", "no-such-program-anywhere")
 
