@@ -145,10 +145,15 @@ def weight_set(
 
     With twice the weight of another beside it, it is due twice the share. Beside a role such as eng/ml are the roles below eng; ROLE need not have frameworks of its own, or any yet.
     """
+    from fairlead_cli import pages
     from fairlead_cli.connection import connected
     from fairlead_proto.v1.operator_pb2 import SetWeightRequest
 
     request = SetWeightRequest(role=role, weight=value, resource_weights=dict(resource_weights))
     with connected(master) as connection:
         connection.call(connection.operator.SetWeight, request)
-    print(f"{role}: weight {value:g}", *(f"{name}={number:g}" for name, number in resource_weights))
+        print(f"{role}: weight {value:g}", *(f"{name}={number:g}" for name, number in resource_weights))
+        listed, _ = pages.WEIGHTS.fetch(connection)
+    # A misspelt role is such a one as well.
+    if not any(row["frameworks"] and f"{row['role']}/".startswith(f"{role}/") for row in listed):
+        click.echo(f"fairlead: the weight is kept, but nobody is in role {role} yet", err=True)

@@ -88,10 +88,22 @@ def test_policy_is_shown_and_set(invoke: Invoke, master: CannedMaster) -> None:
 def test_weight_is_set_with_its_exceptions(invoke: Invoke, master: CannedMaster) -> None:
     outcome = invoke("weight", "set", "eng/ml", "2.5", "--resource", "cpus=3", "--resource", "mem=0.5")
 
-    assert outcome.code == 0
-    (request,) = master.requests
+    assert (outcome.code, outcome.err) == (0, "")
+    request = master.requests[0]
     assert (request.role, request.weight) == ("eng/ml", 2.5)
     assert dict(request.resource_weights) == {"cpus": 3.0, "mem": 0.5}
+
+
+@pytest.mark.parametrize(("role", "is_told"), [("eng", False), ("idle", True), ("en", True), ("eng/m", True)])
+@pytest.mark.usefixtures("master")
+def test_a_weight_of_a_role_that_nobody_is_in_is_kept_with_a_word(
+    invoke: Invoke, role: str, *, is_told: bool
+) -> None:
+    outcome = invoke("weight", "set", role, "2")
+
+    assert (outcome.code, outcome.out) == (0, f"{role}: weight 2\n")
+    said = f"fairlead: the weight is kept, but nobody is in role {role} yet\n"
+    assert outcome.err == (said if is_told else "")
 
 
 def test_weights_are_listed_with_their_exceptions(invoke: Invoke, master: CannedMaster) -> None:
