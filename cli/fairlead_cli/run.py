@@ -93,10 +93,14 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
 def run(*, as_json: bool, is_quiet: bool, detach: bool, env: Sequence[tuple[str, str]], **given: Any) -> int:
     """Run a command on the cluster.
 
-    No shell is involved: for one, run sh -c '...'. Standard input is not passed on: a task reads end of file. Attached, output appears as it is written, Ctrl-C kills the tasks, and the
-    exit code is the task's own (128+N for signal N), or, with -n COUNT, 0 if all finished and 1 otherwise; 4 is a demand no
-    agent can ever meet, 3 a master away for longer than --wait or, later, --reconnect-timeout. With --json stdout has the
-    tasks at the end, stderr their output.
+    No shell is involved: for one, run sh -c '...'. Standard input is not passed on: a task reads end of file. Attached,
+    output appears as it is written, and Ctrl-C kills the tasks. With --json stdout has the tasks at the end, stderr their
+    output.
+
+    The exit code is the task's own: 127 if its command was not found, 126 if it cannot be executed, 128+N if signal N ended
+    it. With -n COUNT it is 0 if all finished and 1 otherwise. It is 1 as well if a task was lost or never started, 2 for words
+    that cannot be used, 3 for a master away for longer than --wait or, later, --reconnect-timeout, 4 for a demand that no
+    agent can ever meet and 130 after Ctrl-C.
 
     With --detach a process in the background goes on; if it ends, so do its tasks when the master has missed it for an hour.
     """
