@@ -21,14 +21,23 @@ def resolve_master(address: str | None = None) -> str:
     if address is None and os.environ.get(MASTER_VARIABLE):
         source, address = MASTER_VARIABLE, os.environ[MASTER_VARIABLE]
     address = address or DEFAULT_MASTER
-    match = _ADDRESS.fullmatch(address)
+    match = _ADDRESS.fullmatch(str(address))  # whatever callers without a type checker bring
     if match is None or not 0 < int(match[2]) < 65536:
         raise ValueError(f"{source}: expected HOST:PORT, got {address!r}")
     return address
 
 
+def check_master(master: str | Transport | None) -> None:
+    """Raise ValueError unless the master is named by a text, or by a transport; whether the text is an address shows later."""
+    if master is None or isinstance(master, str):
+        return
+    if not callable(getattr(master, "open", None)) or isinstance(master, type):
+        raise ValueError(f"master: expected HOST:PORT or a transport, got {master!r}")  # noqa: TRY004 - one kind of error
+
+
 def make_transport(master: str | Transport | None) -> Transport:
     """The transport to a master given by address, or None for the usual place; a transport is returned as it is."""
+    check_master(master)
     if master is not None and not isinstance(master, str):
         return master
     # Here and not above: importing grpc costs more than all the rest, and tests in memory do without it.

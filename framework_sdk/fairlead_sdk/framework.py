@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from fairlead_proto.task_state import TaskState
 from fairlead_sdk import sandbox_files
-from fairlead_sdk.address import make_transport
+from fairlead_sdk.address import check_master, make_transport
 from fairlead_sdk.amounts import parse_duration
 from fairlead_sdk.arrays import MEMBER_SUFFIX_LENGTH, Array
 from fairlead_sdk.calls import Hello, Launch
@@ -100,6 +100,9 @@ class Framework:
     ) -> None:
         if on_exit not in ("teardown", "leave"):
             raise ValueError(f"on_exit: expected teardown or leave, got {on_exit!r}")
+        check_master(master)
+        if on_session is not None and not callable(on_session):
+            raise ValueError(f"on_session: expected a function of one event, got {on_session!r}")
         self.name = name
         self.on_exit: OnExit = on_exit
         self._hello = Hello(

@@ -122,3 +122,5 @@ def test_the_address_comes_from_the_argument_the_environment_or_this_host(
         resolve_master()
     with pytest.raises(ValueError, match="master: expected HOST:PORT, got 'h:99999'"):
         resolve_master("h:99999")
+    with pytest.raises(ValueError, match=r"^master: expected HOST:PORT, got 7$"):
+        OperatorClient(7)  # type: ignore[arg-type] # callers without a type checker
