@@ -16,6 +16,7 @@ from fairlead_agent.core.state import AgentSettings
 from fairlead_agent.executor.client import ExecutorClient, ExecutorOptions
 from fairlead_agent.executor_link import Connect, ExecutorLink
 from fairlead_agent.files import FileServer
+from fairlead_agent.output_follows import OutputFollows
 from fairlead_agent.probe import probe_host
 from fairlead_agent.runner import Runner
 from fairlead_agent.session import MasterSession
@@ -79,11 +80,14 @@ class Agent:
             connect_executor or self._connect_executor, self._work_dir, self._runner.feed, log
         )
         self._files = FileServer(self._work_dir, machine.sandbox_state, self._reply, log)
+        self._follows = OutputFollows(self._work_dir, machine.state, self._send_followed, log)
         self._session = MasterSession(
             options.master,
             kinds=self._kinds,
             feed=self._runner.feed,
             on_file_request=self._request_file,
+            on_follow=self._follows.take,
+            on_files_end=self._follows.forget,
             on_end=self._files.forget,
             random=random.random,
             log=log,
@@ -142,6 +146,7 @@ class Agent:
             loop.create_task(self._executor.run(), name="agent-executor"),
             loop.create_task(self._session.run(), name="agent-session"),
             loop.create_task(self._files.run(), name="agent-files"),
+            loop.create_task(self._follows.run(), name="agent-follows"),
         ]
         runner = parts[0]
         try:
@@ -182,6 +187,7 @@ class Agent:
         match action:
             case actions.SendStatuses():
                 self._files.wake()
+                self._follows.ended(action.statuses)
                 self._send(*write_statuses(action.statuses, self._session.peer))
             case actions.SendRegistration():
                 report = replace(action.report, agent_time_ms=wall_ms())
@@ -255,6 +261,9 @@ class Agent:
                 self._files.request(request)
 
         self._runner.after(begin)
+
+    def _send_followed(self, output: agent_pb2.FollowedOutput) -> None:
+        self._session.send_followed(output)
 
     def _reply(self, chunk: agent_pb2.FileChunk) -> None:
         self._session.send_chunk(chunk)

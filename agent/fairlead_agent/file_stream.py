@@ -1,4 +1,4 @@
-"""The stream beside a session that answers about files go by: a MiB of a file delays no status."""
+"""The stream beside a session that files and followed output go by: a MiB of a file delays no status."""
 
 import asyncio
 from collections import deque
@@ -7,6 +7,7 @@ from typing import Final
 
 import grpc.aio
 
+from fairlead_proto.limits import BATCH_BYTES_MAX
 from fairlead_proto.v1 import agent_pb2
 
 CHUNKS_MAX: Final = 256
@@ -14,16 +15,20 @@ CHUNKS_MAX: Final = 256
 the stream."""
 
 OnFileRequest = Callable[[agent_pb2.FileRequest], None]
+OnFollow = Callable[[agent_pb2.FileRequests], None]
 _Call = grpc.aio.StreamStreamCall[agent_pb2.FileAnswers, agent_pb2.FileRequests]
 
 
 class FileStream:
     """One such stream."""
 
-    def __init__(self, call: _Call, on_request: OnFileRequest) -> None:
-        """Begin; ``on_request`` takes what the master asks."""
+    def __init__(self, call: _Call, on_request: OnFileRequest, on_follow: OnFollow) -> None:
+        """Begin; ``on_request`` takes what the master asks, ``on_follow`` batches with what it says about followers."""
         self._call = call
         self._on_request = on_request
+        self._on_follow = on_follow
+        self._followed: deque[agent_pb2.FollowedOutput] = deque()
+        """At most one for each follower."""
         self._chunks: deque[agent_pb2.FileChunk] = deque()
         self._queued = asyncio.Event()
 
@@ -33,6 +38,11 @@ class FileStream:
             self._call.cancel()
             return
         self._chunks.append(chunk)
+        self._queued.set()
+
+    def send_followed(self, output: agent_pb2.FollowedOutput) -> None:
+        """Queue output for a follower."""
+        self._followed.append(output)
         self._queued.set()
 
     async def serve(self, token: str) -> None:
@@ -59,11 +69,20 @@ class FileStream:
         while isinstance(batch := await self._call.read(), agent_pb2.FileRequests):
             for request in batch.requests:
                 self._on_request(request)
+            if batch.follow or batch.taken or batch.unfollow:
+                self._on_follow(batch)
 
     async def _write(self, token: str) -> None:
         await self._call.write(agent_pb2.FileAnswers(token=token))
         while True:
-            while not self._chunks:
+            while not self._chunks and not self._followed:
                 self._queued.clear()
                 await self._queued.wait()
-            await self._call.write(agent_pb2.FileAnswers(chunks=[self._chunks.popleft()]))
+            answers = agent_pb2.FileAnswers()
+            if self._chunks:
+                answers.chunks.append(self._chunks.popleft())
+            size_bytes = 0
+            while self._followed and size_bytes < BATCH_BYTES_MAX:
+                answers.followed.append(self._followed.popleft())
+                size_bytes += answers.followed[-1].ByteSize()
+            await self._call.write(answers)

@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 
 from fairlead_agent.core.events import Event, Ordered, SessionClosed, SessionOpened
 from fairlead_agent.executor_link import Feed
-from fairlead_agent.file_stream import FileStream, OnFileRequest
+from fairlead_agent.file_stream import FileStream, OnFileRequest, OnFollow
 from fairlead_proto import fields
 from fairlead_proto.agent_messages import read_orders
 from fairlead_proto.backoff import Backoff
@@ -78,6 +78,8 @@ class MasterSession:
         kinds: ResourceKinds,
         feed: Feed,
         on_file_request: OnFileRequest,
+        on_follow: OnFollow,
+        on_files_end: Callable[[], None],
         on_end: Callable[[], None],
         random: Callable[[], float],
         log: FilteringBoundLogger,
@@ -89,6 +91,8 @@ class MasterSession:
             kinds: what the amounts in messages are counted in.
             feed: takes the events of the session; waited for, so that a busy core slows the master down.
             on_file_request: takes requests for files of sandboxes.
+            on_follow: takes what the master says about followers of output.
+            on_files_end: called when a stream of files ends, and with it all that was followed by it.
             on_end: called when a session ends, before another one can begin: nothing asked in it is to be answered.
             random: numbers in [0, 1), for the jitter of pauses.
             log: where decisions are logged.
@@ -97,6 +101,8 @@ class MasterSession:
         self._kinds = kinds
         self._feed = feed
         self._on_file_request = on_file_request
+        self._on_follow = on_follow
+        self._on_files_end = on_files_end
         self._on_end = on_end
         self.unknowns = Unknowns(self._tell_of_unknown)
         """What newer masters said that is not known here."""
@@ -142,6 +148,11 @@ class MasterSession:
             self._files.send(chunk)
         else:
             self.send([agent_pb2.AgentMessage(file_chunk=chunk)])
+
+    def send_followed(self, output: agent_pb2.FollowedOutput) -> None:
+        """Queue output for a follower; without the stream that it is followed by it is dropped, and asked for again."""
+        if self._files is not None:
+            self._files.send_followed(output)
 
     def confirm(self, files_token: str = "", peer: Capabilities = NONE) -> None:
         """Say that the master has accepted the registration: the next pause is a short one again.
@@ -218,13 +229,14 @@ class MasterSession:
             if not self._files_token:
                 self._confirmed.clear()
                 continue
-            stream = self._files = FileStream(stub.Files(), self._on_file_request)
+            stream = self._files = FileStream(stub.Files(), self._on_file_request, self._on_follow)
             try:
                 await stream.serve(self._files_token)
             except _STREAM_ERRORS as error:
                 self._log.info("files.away", detail=_describe(error))
             finally:
                 self._files = None
+                self._on_files_end()
             await asyncio.sleep(FILES_PAUSE_S)
 
     async def _serve(self, call: _Call) -> str:

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from fairlead_cli.display import OutputFollower, make_display, progress_text
+from fairlead_cli.display import Screen, make_display, progress_text
 from fairlead_cli.errors import EXIT_INTERRUPTED
+from fairlead_cli.output_directory import OutputDirectory
 from fairlead_cli.printing import print_json
 from fairlead_cli.rows import Row, usage
 from fairlead_cli.run_request import RunRequest
@@ -47,6 +49,7 @@ def run_attached(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
 
 async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
     request.check()
+    directory = OutputDirectory(Path(request.output)) if request.output else None
     if request.reconnect_timeout_ms is None:
         request = replace(request, reconnect_timeout_ms=RECONNECT_TIMEOUT_MS)
     display = make_display(has_prefix=request.count > 1, is_quiet=is_quiet, is_json=is_json)
@@ -56,25 +59,27 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
         async_connected(request.master, patience_s=patience_s) as connection,
         open_run(request, connection, notes.say) as run,
     ):
-        follower = notes.follower = OutputFollower(connection, display, run.framework.framework_id)
+        if directory is not None:
+            directory.check_free(task.task_id for task in run.tasks)
+        screen = notes.screen = Screen(display, run.framework.follow_output(), directory)
         try:
-            with _interrupts(run, follower) as interrupted:
-                explaining = asyncio.create_task(_explain_waiting(run, follower, connection))
+            with _interrupts(run, screen) as interrupted:
+                explaining = asyncio.create_task(_explain_waiting(run, screen, connection))
                 try:
-                    await _finish(run, follower, connection)
+                    await _finish(run, screen, connection)
                 finally:
                     explaining.cancel()
-                await follower.drain()
+                await screen.drain()
                 text = final_text(list(run.results.values()), len(run.tasks))
                 if is_quiet and not interrupted.is_set() and _needs_words(run):
-                    await follower.note(text)
+                    await screen.note(text)
                 else:
-                    await follower.show(text, is_final=True)
+                    await screen.show(text, is_final=True)
                 if remark := finished_remark(run.results.values()):
-                    await follower.note(remark)
+                    await screen.note(remark)
         finally:
             await notes.finish()
-            await follower.close()
+            await screen.close()
         if is_json:
             found = [run.results[task.task_id] for task in run.tasks if task.task_id in run.results]
             print_json([result_row(result, run.framework) for result in found])
@@ -85,24 +90,24 @@ class _Notes:
     """Lines a person must see: in order with the output once there is output."""
 
     def __init__(self) -> None:
-        self.follower: OutputFollower | None = None
+        self.screen: Screen | None = None
         self._shown: list[asyncio.Task[None]] = []
 
     def say(self, text: str) -> None:
         """Print a line on stderr."""
         text = printable(text, keep="\n")
-        if self.follower is None:
+        if self.screen is None:
             print(f"fairlead: {text}", file=sys.stderr, flush=True)
         else:
-            self._shown.append(asyncio.create_task(self.follower.note(f"fairlead: {text}")))
+            self._shown.append(asyncio.create_task(self.screen.note(f"fairlead: {text}")))
 
     async def finish(self) -> None:
         """Return when all of them are printed; later ones go to stderr directly."""
-        self.follower = None
+        self.screen = None
         await asyncio.gather(*self._shown, return_exceptions=True)
 
 
-async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnection) -> None:
+async def _finish(run: Run, screen: Screen, connection: AsyncConnection) -> None:
     """Run to the end, or until nobody reads the output any more: then the tasks are killed as by a signal."""
     shown: set[asyncio.Task[None]] = set()
     is_bar = sys.stderr.isatty()
@@ -112,29 +117,23 @@ async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnectio
         shown.add(task)
         task.add_done_callback(shown.discard)
 
-    def launched(task: Task, attempt_id: str) -> None:
-        if task.files:
-            follower.follow(attempt_id, task.name)
+    def launched(_task: Task, attempt_id: str) -> None:
         if len(run.tasks) == 1:
-            later(_show_place(run, follower, connection, attempt_id))
-
-    def ended(result: TaskResult) -> None:
-        follower.is_over(result)
+            later(_show_place(run, screen, connection, attempt_id))
 
     def retried(result: TaskResult) -> None:
-        follower.is_over(result)
         if len(run.tasks) == 1:
-            later(follower.note(f"fairlead: {outcome_text(result)}; the task is run again"))
+            later(screen.note(f"fairlead: {outcome_text(result)}; the task is run again"))
 
     def progressed() -> None:
         # If none can be run, the refusal that follows says all there is to say.
         if len(run.tasks) > 1 and run.progress.refused < run.progress.total:
-            later(follower.show(progress_text(run.progress, is_bar=is_bar)))
+            later(screen.show(progress_text(run.progress, is_bar=is_bar)))
 
     if is_bar:
-        later(follower.show("waiting"))
-    finishing = asyncio.create_task(run.finish(launched, ended, retried, progressed))
-    first: set[asyncio.Future[Any]] = {finishing, follower.broken}
+        later(screen.show("waiting"))
+    finishing = asyncio.create_task(run.finish(launched, lambda _: None, retried, progressed))
+    first: set[asyncio.Future[Any]] = {finishing, screen.broken}
     await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
     if not finishing.done():
         run.kill()
@@ -142,34 +141,32 @@ async def _finish(run: Run, follower: OutputFollower, connection: AsyncConnectio
         await finishing
     finally:
         await asyncio.gather(*shown, return_exceptions=True)
-    if follower.broken.done():
-        raise follower.broken.result()
+    if screen.broken.done():
+        raise screen.broken.result()
 
 
-async def _show_place(
-    run: Run, follower: OutputFollower, connection: AsyncConnection, attempt_id: str
-) -> None:
+async def _show_place(run: Run, screen: Screen, connection: AsyncConnection, attempt_id: str) -> None:
     """Show which agent has the task, unless it is over by the time that is known."""
     request = ListTasksRequest(framework_id=run.framework.framework_id, task_ids=[attempt_id])
     with suppress(click.ClickException):  # it is only for information
         answer = await connection.call(connection.operator.ListTasks, request)
         agents = [task.agent_id for task in answer.tasks]
         if agents and not run.results:
-            await follower.show(f"on agent {agents[0]}")
+            await screen.show(f"on agent {agents[0]}")
 
 
-async def _explain_waiting(run: Run, follower: OutputFollower, connection: AsyncConnection) -> None:
+async def _explain_waiting(run: Run, screen: Screen, connection: AsyncConnection) -> None:
     await asyncio.sleep(EXPLAIN_AFTER_S)
     while True:
         if run.progress.waiting and not run.progress.running:
             answer = await explain(connection, run.framework.framework_id)
             if answer is not None and run.progress.waiting and not run.progress.running:
-                await follower.show(f"waiting: {answer.sentence}")
+                await screen.show(f"waiting: {answer.sentence}")
         await asyncio.sleep(EXPLAIN_INTERVAL_S)
 
 
 @contextmanager
-def _interrupts(run: Run, follower: OutputFollower) -> Iterator[asyncio.Event]:
+def _interrupts(run: Run, screen: Screen) -> Iterator[asyncio.Event]:
     """Make the first signal kill the tasks, and the second leave at once."""
     loop = asyncio.get_running_loop()
     interrupted = asyncio.Event()
@@ -183,7 +180,7 @@ def _interrupts(run: Run, follower: OutputFollower) -> Iterator[asyncio.Event]:
         left = len(run.tasks) - len(run.results)
         run.kill()
         text = f"killing {left} task{'s' * (left != 1)}; Ctrl-C again leaves at once"
-        notes.append(asyncio.create_task(follower.note(text)))
+        notes.append(asyncio.create_task(screen.note(text)))
 
     for number in SIGNALS:
         loop.add_signal_handler(number, on_signal)

@@ -1,41 +1,28 @@
 """What an attached `run` shows: one line of state on stderr, and the output of its tasks, never mixed up in a line.
 
 On a terminal the state is a line that is drawn over; elsewhere each new state is a line of its own, at most one a
-second. Output of several tasks appears in whole lines with the task's name before them. Of each attempt two files are
-followed until they are complete, but for an attempt that is over before that begins: only what it wrote is asked for.
+second. Output of several tasks appears in whole lines with the task's name before them.
 """
 
 import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO, Final
 
-from fairlead_cli.errors import Refused, Unreachable
-from fairlead_cli.sandbox import AsyncConnection, Output, read_output
-from fairlead_sdk.task import Progress, TaskResult
+from fairlead_cli.output_directory import OutputDirectory
+from fairlead_sdk.output import OutputFollower, TaskOutput
+from fairlead_sdk.task import Progress
 
 LINE_INTERVAL_S: Final = 1.0
 """Between lines of state where they cannot be drawn over: a log of a thousand tasks needs no line for each."""
 
 BAR_WIDTH: Final = 30
 
-FOLLOWED_MAX: Final = 64
-"""Attempts followed at once. Each holds two calls open on the master; the output of others is shown when these end."""
-
-FOLLOW_AFTER_S: Final = 0.1
-"""From an attempt's launch until its output is followed, unless it is over by then and says what there is. Nobody at a
-terminal notices it, and most short tasks need no call at all."""
-
-NOT_THERE_YET_S: Final = 0.05
-"""Between looks for a sandbox that its agent has not made yet."""
-
 REST_TIMEOUT_S: Final = 10.0
-"""For the last output to arrive once all tasks are over."""
-
-PATHS: Final = ("stdout", "stderr")
+"""For more of the output to arrive once all tasks are over."""
 
 _ERASE: Final = b"\r\x1b[K"
 
@@ -156,44 +143,28 @@ def _columns(stream: BinaryIO) -> int:
         return 80
 
 
-class OutputFollower:
-    """Follows attempts and writes what they print to a display. Used from one event loop; close it at the end."""
+class Screen:
+    """Shows what happens, and the output of tasks, in order. Used from one event loop; close it at the end."""
 
-    def __init__(self, connection: AsyncConnection, display: Display, framework_id: str) -> None:
-        self._connection = connection
+    def __init__(
+        self, display: Display, output: OutputFollower, directory: OutputDirectory | None = None
+    ) -> None:
+        """Begin to show output.
+
+        Args:
+            display: what it is shown on.
+            output: of the tasks.
+            directory: where it is written instead.
+        """
         self._display = display
-        self._framework_id = framework_id
-        self._slots = asyncio.Semaphore(FOLLOWED_MAX)
-        self._waiting: dict[str, asyncio.TimerHandle] = {}
-        self._following: dict[str, asyncio.Task[None]] = {}
-        self._over: dict[str, None] = {}
+        self._output = output
+        self._directory = directory
         # One thread, so that what is shown keeps its order; a thread, so that a reader who pauses stops nothing else.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="display")
         self.broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        """Done when nothing can be shown any more, with the reason: the reader of a pipe has left."""
-
-    def follow(self, attempt_id: str, name: str) -> None:
-        """Show a launched attempt's output under a task's name, as it comes; nothing happens if that was begun before."""
-        if not any(attempt_id in known for known in (self._waiting, self._following, self._over)):
-            loop = asyncio.get_running_loop()
-            self._waiting[attempt_id] = loop.call_later(FOLLOW_AFTER_S, self._begin, attempt_id, name)
-
-    def is_over(self, result: TaskResult) -> None:
-        """Show what there is of an attempt that is over; a sandbox that is not there will not come any more."""
-        attempt_id, usage = result.task_id, result.usage
-        self._over[attempt_id] = None
-        if (waiting := self._waiting.pop(attempt_id, None)) is not None:
-            waiting.cancel()
-        if attempt_id not in self._following and result.attempts:
-            paths = [path for path in PATHS if usage is None or usage.written_bytes(path) != 0]
-            if paths:
-                self._begin(attempt_id, result.task.name, paths)
-
-    def _begin(self, attempt_id: str, name: str, paths: Sequence[str] = PATHS) -> None:
-        self._waiting.pop(attempt_id, None)
-        task = asyncio.create_task(self._follow(attempt_id, name, paths))
-        task.add_done_callback(self._check)
-        self._following[attempt_id] = task
+        """Done when nothing can be shown any more, with the reason: the reader of a pipe has left, or a disk is full."""
+        self._showing = asyncio.create_task(self._show_output())
+        self._showing.add_done_callback(self._check)
 
     async def show(self, text: str, *, is_final: bool = False) -> None:
         """Show a state, in order with the output."""
@@ -204,48 +175,40 @@ class OutputFollower:
         await self._in_thread(lambda: self._display.note(text))
 
     async def drain(self) -> None:
-        """Return when everything that was begun is shown, or after a bounded time."""
-        if self._following:
-            _, late = await asyncio.wait(self._following.values(), timeout=REST_TIMEOUT_S)
-            if late:
-                tasks = f"{len(late)} task{'s' * (len(late) != 1)}"
-                await self.note(f"fairlead: the output of {tasks} did not arrive in time")
+        """Return when the output of all tasks that are over is shown, or when none has come for a bounded time."""
+        self._output.finish()
+        while not self._showing.done():
+            shown = self._shown_count
+            await asyncio.wait((self._showing,), timeout=REST_TIMEOUT_S)
+            if shown == self._shown_count and not self._showing.done():
+                await self.note("fairlead: the rest of the output did not arrive in time")
+                return
 
     async def close(self) -> None:
-        """Stop following."""
-        for waiting in self._waiting.values():
-            waiting.cancel()
-        for task in self._following.values():
-            task.cancel()
-        await asyncio.gather(*self._following.values(), return_exceptions=True)
+        """Show no more output."""
+        self._showing.cancel()
+        await asyncio.gather(self._showing, return_exceptions=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _follow(self, attempt_id: str, name: str, paths: Sequence[str]) -> None:
-        async with self._slots:
-            await asyncio.gather(*(self._follow_file(attempt_id, name, path) for path in paths))
+    _shown_count = 0
 
-    async def _follow_file(self, attempt_id: str, name: str, path: str) -> None:
-        output, offset = Output(self._framework_id, attempt_id, path), 0
-        while True:
-            is_over = attempt_id in self._over
-            try:
-                async for chunk in read_output(self._connection, output, offset=offset, follow=True):
-                    if chunk.lost_bytes:
-                        await self.note(
-                            f"fairlead: {chunk.lost_bytes} bytes of {name}'s {path} were rotated away"
-                        )
-                    offset += chunk.lost_bytes + len(chunk.data)
-                    await self._in_thread(self._display.output, name, path, chunk.data)
-                await self._in_thread(self._display.end_output, name, path)
-            except Refused:
-                if is_over:
-                    return  # it never had a sandbox
-                await asyncio.sleep(NOT_THERE_YET_S)
-            except Unreachable as error:
-                await self.note(f"fairlead: no more output of {name}: {error.message}")
-                return
-            else:
-                return
+    async def _show_output(self) -> None:
+        async for piece in self._output:
+            await self._in_thread(self._write, piece)
+            self._shown_count += 1
+
+    def _write(self, piece: TaskOutput) -> None:
+        name, path = piece.name, piece.path
+        if piece.skipped_bytes:
+            self._display.note(f"fairlead: {piece.skipped_bytes} bytes of {name}'s {path} were rotated away")
+        if self._directory is not None:
+            self._directory.write(piece)
+        elif piece.data:
+            self._display.output(name, path, piece.data)
+        if piece.is_last and self._directory is None:
+            self._display.end_output(name, path)
+        if piece.problem:
+            self._display.note(f"fairlead: no more output of {name}: {piece.problem}")
 
     def _check(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from fairlead_cli.addresses import json_option, master_option
+from fairlead_cli.errors import Invalid
 from fairlead_cli.parameters import DURATION, PAIR, ROLE, TASK_DISK, TASK_MEM, WEIGHT
 from fairlead_proto.tasks import TASK_MEM_DEFAULT
 
@@ -46,6 +47,13 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
     "--no-files",
     is_flag=True,
     help="Make no sandbox and keep no output: starts faster, in / or --workdir, and what tasks print goes nowhere.",
+)
+@click.option(
+    "--output",
+    default="",
+    metavar="DIR",
+    help="Write what tasks print to DIR/<task id>.stdout and .stderr instead of the terminal; DIR is made if it is not there, a "
+    "file is made when there is something to write, and one that exists is never changed: the run is refused.",
 )
 @click.option(
     "--constraint",
@@ -108,6 +116,10 @@ def run(*, as_json: bool, is_quiet: bool, detach: bool, env: Sequence[tuple[str,
 
     request = RunRequest(env=dict(env), **given)
     if detach:
+        if request.output:
+            raise Invalid(
+                "--output: expected an attached run, got --detach; `fairlead logs` reads what a detached one prints"
+            )
         from fairlead_cli.detached_run import run_detached
 
         return run_detached(request, is_json=as_json)

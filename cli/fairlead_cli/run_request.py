@@ -31,6 +31,8 @@ class RunRequest:
     """Absolute, on the agent's host; empty is the sandbox."""
     no_files: bool = False
     """Neither sandboxes nor output are made."""
+    output: str = ""
+    """Directory for what an attached run's tasks write; empty is this process's own stdout and stderr."""
     constraints: Sequence[str] = ()
     max_runtime: str | None = None
     grace: str | None = None
@@ -55,6 +57,8 @@ class RunRequest:
 
     def check(self) -> None:
         """Find out before anything is sent whether tasks can be made of this; raises as ``make_tasks``."""
+        if self.output and self.no_files:
+            raise Invalid("--output: expected tasks whose output is kept, got --no-files")
         self._make_task("check", 1)
 
     def _make_task(self, task_id: str, index: int) -> Task:

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from fairlead_sdk.handles import TaskHandle as TaskHandle
     from fairlead_sdk.matching import fitting_tasks as fitting_tasks
     from fairlead_sdk.operator_client import OperatorClient as OperatorClient
+    from fairlead_sdk.output import OutputFollower as OutputFollower
+    from fairlead_sdk.output import TaskOutput as TaskOutput
     from fairlead_sdk.scheduler import Driver as Driver
     from fairlead_sdk.scheduler import Scheduler as Scheduler
     from fairlead_sdk.scheduler import run_scheduler as run_scheduler
@@ -80,6 +82,7 @@ _MODULES = {
     "fairlead_sdk.handles": ("ArrayHandle", "TaskHandle"),
     "fairlead_sdk.matching": ("fitting_tasks",),
     "fairlead_sdk.operator_client": ("OperatorClient",),
+    "fairlead_sdk.output": ("OutputFollower", "TaskOutput"),
     "fairlead_sdk.scheduler": ("Driver", "Scheduler", "run_scheduler"),
     "fairlead_sdk.task": ("Progress", "Task", "TaskResult"),
     "fairlead_sdk.transport": ("Transport",),
@@ -107,6 +110,7 @@ __all__ = [
     "Offer",
     "Operator",
     "OperatorClient",
+    "OutputFollower",
     "Progress",
     "Reason",
     "Refused",
@@ -116,6 +120,7 @@ __all__ = [
     "Superseded",
     "Task",
     "TaskHandle",
+    "TaskOutput",
     "TaskResult",
     "TaskState",
     "TaskStatus",

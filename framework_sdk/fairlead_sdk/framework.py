@@ -31,6 +31,7 @@ from fairlead_sdk.handles import (
     TaskHandle,
 )
 from fairlead_sdk.jobs import Phase
+from fairlead_sdk.output import OutputFollower, OutputFollowers
 from fairlead_sdk.task import ATTEMPT_SUFFIX_LENGTH, Task, TaskResult, check_submittable, check_tasks
 from fairlead_sdk.transport import Transport
 from fairlead_sdk.work_session import WorkSession
@@ -128,6 +129,7 @@ class Framework:
         self._groups: dict[RunGroup, None] = {}
         self._arrays: dict[str, ArrayHandle] = {}
         self._attempt_ids: WeakKeyDictionary[Task, str] = WeakKeyDictionary()
+        self._outputs = OutputFollowers()
         self._id_prefix = ""
         self._ids_made = 0
         self._over: FairleadError | None = None
@@ -353,6 +355,10 @@ class Framework:
             jitter=transport.jitter,
         )
 
+    def follow_output(self) -> OutputFollower:
+        """What tasks launched from now on write, as they write it, until the framework ends: see ``OutputFollower``."""
+        return self._outputs.add(self._session.transport, self.framework_id)
+
     def _attempt_id(self, task: Sandboxed) -> str:
         if isinstance(task, TaskResult | Launch):
             return task.task_id
@@ -413,12 +419,10 @@ class Framework:
         job_ids = group.job_ids
         if not job_ids or self._over is not None:
             return
-        grace_ms = max(
-            self._workload.task_of(job_id).grace_period_ms or GRACE_PERIOD_DEFAULT_MS for job_id in job_ids
-        )
+        tasks = map(self._workload.task_of, job_ids)
+        grace_ms = max(task.grace_period_ms or GRACE_PERIOD_DEFAULT_MS for task in tasks)
         self.request_kill(job_ids)
-        clock = self._session.transport.clock
-        await wait_until(clock, group.settled, grace_ms + CANCEL_MARGIN_MS)
+        await wait_until(self._session.transport.clock, group.settled, grace_ms + CANCEL_MARGIN_MS)
 
     def _on_events(self, events: Sequence[Event]) -> None:
         assert self._work is not None, "an event before the session"
@@ -430,6 +434,7 @@ class Framework:
                 self._end_session(event.error)
                 return
             actions.extend(work.happened(event, now_ms))
+            self._outputs.heard(event)
             if isinstance(event, Connected | Disconnected) and self._on_session is not None:
                 self._on_session(event)
         self._settle(actions)
@@ -438,6 +443,7 @@ class Framework:
         """Carry actions out, announce the demand they leave, and tell whoever waits."""
         if self._work is not None:
             self._work.call(actions)
+        self._outputs.happened(actions)
         for action in actions:
             self._tell(action)
         if self._client is None or self._work is None or self._over is not None:
@@ -484,6 +490,7 @@ class Framework:
         self._deadline.cancel()
         for action in self._workload.fail_all(error):
             self._tell(action)
+        self._outputs.close()
 
     def _on_deadline(self) -> None:
         self._settle(self._workload.expire(self._now_ms()))

@@ -9,7 +9,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import grpc
@@ -138,9 +138,7 @@ class GrpcTransport:
 
     async def read_file(self, request: files_pb2.ReadRequest) -> files_pb2.ReadResponse:
         """Read a piece of a file over a channel kept for that; see ``Transport``."""
-        if self._files_channel is None:
-            self._files_channel = grpc.aio.insecure_channel(self.address, options=CHANNEL_OPTIONS)
-        stub = files_pb2_grpc.FilesServiceStub(self._files_channel)
+        stub = files_pb2_grpc.FilesServiceStub(self._files())
         deadline_ms = request.wait_ms + READ_MARGIN_MS
         try:
             response = await stub.Read(request, timeout=deadline_ms / 1000)
@@ -148,6 +146,24 @@ class GrpcTransport:
             raise read_rpc_error(error) from None
         assert isinstance(response, files_pb2.ReadResponse)
         return response
+
+    async def follow_output(self, request: files_pb2.FollowRequest) -> AsyncIterator[files_pb2.Output]:
+        """Give what tasks write, over the channel for files; see ``Transport``."""
+        call = files_pb2_grpc.FilesServiceStub(self._files()).Follow(request)
+        try:
+            async for output in call:
+                yield output
+        except grpc.aio.AioRpcError as error:
+            raise read_rpc_error(error) from None
+        finally:
+            call.cancel()
+        raise LinkBroken("the master ended the stream")
+
+    def _files(self) -> grpc.aio.Channel:
+        """The channel for files, apart from sessions, which it must not hold up."""
+        if self._files_channel is None:
+            self._files_channel = grpc.aio.insecure_channel(self.address, options=CHANNEL_OPTIONS)
+        return self._files_channel
 
     async def close(self) -> None:
         """Close the channels; see ``Transport``."""

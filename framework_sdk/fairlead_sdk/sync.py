@@ -28,6 +28,8 @@ from fairlead_sdk.handles import ArrayHandle as AsyncArrayHandle
 from fairlead_sdk.handles import OnLaunch, OnProgress, OnRetry
 from fairlead_sdk.handles import TaskHandle as AsyncTaskHandle
 from fairlead_sdk.jobs import Phase
+from fairlead_sdk.output import OutputFollower as AsyncOutputFollower
+from fairlead_sdk.output import TaskOutput
 from fairlead_sdk.task import Progress, Task, TaskResult
 
 _T = TypeVar("_T")
@@ -254,6 +256,10 @@ class Framework:
         """What the task writes, as it writes it, until it is over."""
         return self.iterate(self._framework.logs(_unwrapped(task), path=path))
 
+    def follow_output(self) -> "OutputFollower":
+        """What tasks launched from now on write, as they write it; to be read in a thread of its own."""
+        return OutputFollower(self, self.call(_returning(self._framework.follow_output)))
+
     def call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine on the framework's loop and wait for it; Ctrl-C cancels it and waits for its cleaning up."""
         loop = self._loop
@@ -304,6 +310,22 @@ class Framework:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+class OutputFollower:
+    """An iterator over ``TaskOutput``, with ``finish`` to end it once all of the tasks that are over was given."""
+
+    def __init__(self, framework: Framework, follower: AsyncOutputFollower) -> None:
+        self._framework = framework
+        self._follower = follower
+
+    def __iter__(self) -> Iterator[TaskOutput]:
+        """Begin."""
+        return self._framework.iterate(aiter(self._follower))
+
+    def finish(self) -> None:
+        """End the iteration once the output of all tasks that are over was given."""
+        self._framework.call(_returning(self._follower.finish))
 
 
 async def _cancel_others() -> None:

@@ -3,7 +3,7 @@
 Messages cross it as they are, so that whatever a test exercises in memory passes the same border as in production.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Protocol, runtime_checkable
 
 from fairlead_proto.v1 import files_pb2, framework_pb2
@@ -64,6 +64,14 @@ class Transport(Protocol):
         Raises:
             LinkBroken: no master there.
             Refused: no such task or file, or not yours.
+        """
+
+    def follow_output(self, request: files_pb2.FollowRequest) -> AsyncIterator[files_pb2.Output]:
+        """Give what tasks of a framework write, until the stream breaks.
+
+        Raises:
+            LinkBroken: no master there, or it went away.
+            Refused: no such framework, or a master that knows no such streams.
         """
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Questions to one agent about files in its sandboxes, and the stream that their answers come by."""
+"""Questions to one agent about files in its sandboxes, and the stream that their answers and followed output come by."""
 
 import asyncio
 import secrets
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from fairlead_master.output_follows import Follows
 from fairlead_master.sessions import Outbox, Reading, Traffic, converse
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.v1 import agent_pb2 as pb
@@ -25,10 +26,15 @@ class AgentFiles:
     with an agent of before there was one.
     """
 
-    def __init__(self, traffic: Traffic, ask_by_session: Callable[[pb.FileRequest], None]) -> None:
+    def __init__(
+        self, traffic: Traffic, follows: Follows, ask_by_session: Callable[[pb.FileRequest], None]
+    ) -> None:
         self.token = secrets.token_hex(16)
         """Says whose a stream is: told to the agent of this session only."""
+        self.is_following = False
+        """Whether the agent says that it sends output to followers."""
         self._traffic = traffic
+        self._follows = follows
         self._ask_by_session = ask_by_session
         self._outbox: Outbox[pb.FileRequests] | None = None
         self._questions: dict[int, tuple[asyncio.Future[pb.FileChunk], Outbox[pb.FileRequests] | None]] = {}
@@ -39,6 +45,16 @@ class AgentFiles:
     def has_stream(self) -> bool:
         """Whether the agent has opened its stream of files."""
         return self._outbox is not None
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether output can be followed now; see ``output_follows.Source``."""
+        return self.is_following and self._outbox is not None
+
+    def put(self, requests: pb.FileRequests) -> None:
+        """Queue a message; without a stream it is dropped."""
+        if self._outbox is not None:
+            self._outbox.put(requests)
 
     async def ask(self, request: pb.FileRequest) -> pb.FileChunk:
         """Ask, and wait for the answer.
@@ -72,12 +88,15 @@ class AgentFiles:
         """Serve a stream of files to its end; a later one takes its place."""
         if self._outbox is not None:
             self._outbox.close()
+            self._follows.left(self)
         outbox = self._outbox = Outbox[pb.FileRequests](self._traffic)
+        self._follows.joined(self)
         try:
             await converse(context, outbox, lambda: self._read(context))
         finally:
             if self._outbox is outbox:
                 self._outbox = None
+                self._follows.left(self)
             self._give_up(outbox)
 
     async def _read(self, context: Context) -> None:
@@ -85,6 +104,8 @@ class AgentFiles:
             async for batch in Reading(self._traffic).batches(context, pb.FileAnswers):
                 for chunk in batch.chunks:
                     self.take(chunk)
+                if batch.followed:
+                    self._follows.sent(self, batch.followed)
 
     def end(self) -> None:
         """The session is over, and with it the stream."""

@@ -12,14 +12,15 @@ from fairlead_master import sessions
 from fairlead_master.agent_files import AgentAwayError, AgentFiles
 from fairlead_master.core import events
 from fairlead_master.core.actions import Action
+from fairlead_master.output_follows import Follows
 from fairlead_master.runner import Runner, Session
 from fairlead_master.sessions import Outbox, Reading, Traffic, in_parts
 from fairlead_proto.agent_messages import read_heartbeat, read_register, read_statuses, write_orders
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import AgentId, TaskKey
-from fairlead_proto.orders import ConfirmAgent, EndAgentSession
-from fairlead_proto.peers import Unknowns
+from fairlead_proto.orders import ConfirmAgent, EndAgentSession, LaunchTasks
+from fairlead_proto.peers import FOLLOWS_OUTPUT, Unknowns
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 from fairlead_proto.v1 import agent_pb2 as pb
@@ -41,11 +42,13 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
         self._files: dict[str, AgentFiles] = {}
         """By the token of their streams."""
         self.traffic = Traffic()
+        self.follows = Follows(runner.machine.master, self._files_of)
         self.unknowns = Unknowns(_tell_of_unknown)
 
     async def Session(self, _request_iterator: object, context: Context) -> None:
         """Serve one session to its end."""
         session = _Session(self._runner, self._kinds, context, self.traffic, self.unknowns)
+        session.follows = self.follows
         self._sessions[session.number] = session
         self._files[session.files.token] = session.files
         try:
@@ -74,16 +77,20 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
         Raises:
             AgentAwayError: it is not connected, leaves, or does not answer in time.
         """
+        files = self._files_of(agent_id)
+        if files is None:
+            raise AgentAwayError(f"agent {agent_id} is not connected")
+        try:
+            return await asyncio.wait_for(files.ask(request), timeout_s)
+        except TimeoutError:
+            raise AgentAwayError(f"agent {agent_id} did not answer within {timeout_s:g} s") from None
+
+    def _files_of(self, agent_id: AgentId) -> AgentFiles | None:
         agent = self._runner.machine.master.agents.get(agent_id)
         session = (
             self._sessions.get(agent.session) if agent is not None and agent.session is not None else None
         )
-        if session is None:
-            raise AgentAwayError(f"agent {agent_id} is not connected")
-        try:
-            return await asyncio.wait_for(session.files.ask(request), timeout_s)
-        except TimeoutError:
-            raise AgentAwayError(f"agent {agent_id} did not answer within {timeout_s:g} s") from None
+        return None if session is None else session.files
 
     def shut_down(self) -> None:
         """End every session; agents keep their tasks and look for a master."""
@@ -109,14 +116,16 @@ class _Session(Session[pb.MasterMessages]):
     _batch = pb.AgentMessages
     _log = log
     _end_reason = "the stream ended"
+    follows: Follows
 
     @cached_property
     def files(self) -> AgentFiles:
         """Questions to the agent about its sandboxes."""
         # Without this session, which it would keep in a circle with itself.
-        return AgentFiles(self._traffic, partial(_ask_file, self._runner, self.outbox))
+        return AgentFiles(self._traffic, self.follows, partial(_ask_file, self._runner, self.outbox))
 
     def _open(self, message: pb.AgentMessage) -> events.Event:
+        self.files.is_following = FOLLOWS_OUTPUT in self._peer
         return read_register(self.number, message, self._kinds, self._unknowns)
 
     def _ended(self) -> events.Event:
@@ -158,6 +167,9 @@ class _Session(Session[pb.MasterMessages]):
                 orders[index] = replace(order, files_token=self.files.token)
                 self._log = log.bind(agent_id=order.agent_id)
                 self._log.info("agent.registered", session=self.number)
+            elif isinstance(order, LaunchTasks):
+                # Before the launch is written: what a task writes at once is then asked for in time.
+                self.follows.launched(order.framework_id, self.files)
             elif isinstance(order, EndAgentSession):
                 is_over = True
                 self._log.warning("agent.session_ended", code=order.code.value, detail=order.detail)

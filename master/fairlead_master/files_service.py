@@ -1,6 +1,6 @@
 """FilesService: sandboxes, read through the agent that has them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final
 
 import grpc
@@ -8,6 +8,7 @@ import grpc
 from fairlead_master.agent_files import AgentAwayError
 from fairlead_master.core.operations import find_by_id
 from fairlead_master.core.state import Task
+from fairlead_master.output_follows import Follows
 from fairlead_master.runner import Runner
 from fairlead_proto import fields, limits
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
@@ -37,9 +38,10 @@ _STATUS: Final = {
 class FilesService(files_pb2_grpc.FilesServiceServicer):
     """Finds the task's agent and asks it."""
 
-    def __init__(self, runner: Runner, ask_agent: AskAgent) -> None:
+    def __init__(self, runner: Runner, ask_agent: AskAgent, follows: Follows) -> None:
         self._runner = runner
         self._ask_agent = ask_agent
+        self._follows = follows
 
     async def Read(self, request: pb.ReadRequest, context: Context) -> pb.ReadResponse:
         if not 0 <= request.length <= READ_LENGTH_MAX:
@@ -67,6 +69,27 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
         )
         chunk = await self._ask(task, question, context)
         return pb.ListFilesResponse(entries=chunk.entries)
+
+    async def Follow(self, request: pb.FollowRequest, context: Context) -> None:
+        """Hand on what agents send, as the reader takes it."""
+        framework_id = FrameworkId(request.framework_id)
+        if framework_id not in self._runner.machine.master.frameworks:
+            detail = f"framework_id: expected one that is registered, got {framework_id!r}"
+            await context.abort(grpc.StatusCode.NOT_FOUND, detail)
+        try:
+            positions = dict(_read_positions(request.positions))
+        except fields.InvalidFieldError as error:
+            await _refuse(context, str(error))
+            raise
+        follower = self._follows.open(framework_id, positions)
+        try:
+            await context.write(pb.Output())  # says that it has begun
+            while True:
+                output, numbers = await follower.take()
+                await context.write(output)
+                self._follows.passed_on(numbers)
+        finally:
+            self._follows.close(follower)
 
     async def _find(self, task_id: str, framework_id: str, context: Context) -> Task:
         owner = FrameworkId(framework_id) if framework_id else None
@@ -102,6 +125,18 @@ def _fault_in(chunk: agent_pb2.FileChunk, length: int) -> str:
     # Above there is no bound: a sparse file may be as long as its field can say.
     least = min(chunk.offset, chunk.size, *(entry.size for entry in chunk.entries))
     return f"with an offset or a size of {least}, expected 0 or more" if least < 0 else ""
+
+
+def _read_positions(
+    positions: Iterable[agent_pb2.OutputPosition],
+) -> Iterator[tuple[TaskId, tuple[int, int]]]:
+    for index, position in enumerate(positions):
+        field = f"positions[{index}]"
+        task_id = TaskId(fields.read_id(f"{field}.task_id", position.task_id))
+        offsets = position.stdout_offset, position.stderr_offset
+        if min(offsets) < 0:
+            raise fields.InvalidFieldError(f"{field}: expected offsets of 0 or more, got {min(offsets)}")
+        yield task_id, offsets
 
 
 async def _check_path(path: str, context: Context) -> None:

@@ -176,7 +176,7 @@ class MasterServer:
         framework_pb2_grpc.add_FrameworkServiceServicer_to_server(self._frameworks, self._server)
         agent_pb2_grpc.add_AgentServiceServicer_to_server(self._agents, self._server)
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(OperatorService(self.runner), self._server)
-        files = FilesService(self.runner, self._agents.ask_file)
+        files = FilesService(self.runner, self._agents.ask_file, self._agents.follows)
         files_pb2_grpc.add_FilesServiceServicer_to_server(files, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name

@@ -38,6 +38,8 @@ class Caller:
             kinds=KINDS,
             feed=self.feed,
             on_file_request=on_file_request,
+            on_follow=lambda _: None,
+            on_files_end=lambda: None,
             on_end=lambda: None,
             random=lambda: 0.0,
             log=structlog.get_logger(),

@@ -230,6 +230,7 @@ def test_a_service_does_not_go() -> None:
     after = {name: meaning for name, meaning in before.items() if not name.startswith("FilesService.")}
 
     assert [line.partition(":")[0] for line in breaking_changes(before, after, NOTHING_PLANNED)] == [
+        "FilesService.Follow",
         "FilesService.List",
         "FilesService.Read",
     ]

@@ -137,18 +137,70 @@ class StatusReports(_message.Message):
     def __init__(self, statuses: _Optional[_Iterable[_Union[_types_pb2.TaskStatus, _Mapping]]] = ..., columns: _Optional[_Iterable[_Union[_types_pb2.StatusColumns, _Mapping]]] = ...) -> None: ...
 
 class FileAnswers(_message.Message):
-    __slots__ = ("token", "chunks")
+    __slots__ = ("token", "chunks", "followed")
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
     token: str
     chunks: _containers.RepeatedCompositeFieldContainer[FileChunk]
-    def __init__(self, token: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[FileChunk, _Mapping]]] = ...) -> None: ...
+    followed: _containers.RepeatedCompositeFieldContainer[FollowedOutput]
+    def __init__(self, token: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[FileChunk, _Mapping]]] = ..., followed: _Optional[_Iterable[_Union[FollowedOutput, _Mapping]]] = ...) -> None: ...
 
 class FileRequests(_message.Message):
-    __slots__ = ("requests",)
+    __slots__ = ("requests", "follow", "taken", "unfollow")
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    UNFOLLOW_FIELD_NUMBER: _ClassVar[int]
     requests: _containers.RepeatedCompositeFieldContainer[FileRequest]
-    def __init__(self, requests: _Optional[_Iterable[_Union[FileRequest, _Mapping]]] = ...) -> None: ...
+    follow: _containers.RepeatedCompositeFieldContainer[FollowOutput]
+    taken: _containers.RepeatedScalarFieldContainer[int]
+    unfollow: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, requests: _Optional[_Iterable[_Union[FileRequest, _Mapping]]] = ..., follow: _Optional[_Iterable[_Union[FollowOutput, _Mapping]]] = ..., taken: _Optional[_Iterable[int]] = ..., unfollow: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class FollowOutput(_message.Message):
+    __slots__ = ("follow_id", "framework_id", "positions", "window_bytes")
+    FOLLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_BYTES_FIELD_NUMBER: _ClassVar[int]
+    follow_id: int
+    framework_id: str
+    positions: _containers.RepeatedCompositeFieldContainer[OutputPosition]
+    window_bytes: int
+    def __init__(self, follow_id: _Optional[int] = ..., framework_id: _Optional[str] = ..., positions: _Optional[_Iterable[_Union[OutputPosition, _Mapping]]] = ..., window_bytes: _Optional[int] = ...) -> None: ...
+
+class OutputPosition(_message.Message):
+    __slots__ = ("task_id", "stdout_offset", "stderr_offset")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    STDOUT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    STDERR_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    task_id: str
+    stdout_offset: int
+    stderr_offset: int
+    def __init__(self, task_id: _Optional[str] = ..., stdout_offset: _Optional[int] = ..., stderr_offset: _Optional[int] = ...) -> None: ...
+
+class FollowedOutput(_message.Message):
+    __slots__ = ("follow_id", "pieces")
+    FOLLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    follow_id: int
+    pieces: _containers.RepeatedCompositeFieldContainer[OutputPiece]
+    def __init__(self, follow_id: _Optional[int] = ..., pieces: _Optional[_Iterable[_Union[OutputPiece, _Mapping]]] = ...) -> None: ...
+
+class OutputPiece(_message.Message):
+    __slots__ = ("task_id", "path", "offset", "data", "complete")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    task_id: str
+    path: str
+    offset: int
+    data: bytes
+    complete: bool
+    def __init__(self, task_id: _Optional[str] = ..., path: _Optional[str] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., complete: bool = ...) -> None: ...
 
 class FileChunk(_message.Message):
     __slots__ = ("request_id", "code", "detail", "offset", "data", "size", "complete", "entries")

@@ -49,3 +49,17 @@ class ListFilesResponse(_message.Message):
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[_agent_pb2.FileEntry]
     def __init__(self, entries: _Optional[_Iterable[_Union[_agent_pb2.FileEntry, _Mapping]]] = ...) -> None: ...
+
+class FollowRequest(_message.Message):
+    __slots__ = ("framework_id", "positions")
+    FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    framework_id: str
+    positions: _containers.RepeatedCompositeFieldContainer[_agent_pb2.OutputPosition]
+    def __init__(self, framework_id: _Optional[str] = ..., positions: _Optional[_Iterable[_Union[_agent_pb2.OutputPosition, _Mapping]]] = ...) -> None: ...
+
+class Output(_message.Message):
+    __slots__ = ("pieces",)
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    pieces: _containers.RepeatedCompositeFieldContainer[_agent_pb2.OutputPiece]
+    def __init__(self, pieces: _Optional[_Iterable[_Union[_agent_pb2.OutputPiece, _Mapping]]] = ...) -> None: ...

@@ -44,6 +44,11 @@ class FilesServiceStub(object):
                 request_serializer=fairlead__proto_dot_v1_dot_files__pb2.ListFilesRequest.SerializeToString,
                 response_deserializer=fairlead__proto_dot_v1_dot_files__pb2.ListFilesResponse.FromString,
                 _registered_method=True)
+        self.Follow = channel.unary_stream(
+                '/fairlead.v1.FilesService/Follow',
+                request_serializer=fairlead__proto_dot_v1_dot_files__pb2.FollowRequest.SerializeToString,
+                response_deserializer=fairlead__proto_dot_v1_dot_files__pb2.Output.FromString,
+                _registered_method=True)
 
 
 class FilesServiceServicer(object):
@@ -61,6 +66,15 @@ class FilesServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Follow(self, request, context):
+        """What tasks of a framework write from now on, and what those that run have written already. A reader that is slow is not cut
+        off: its output waits in the sandboxes, and what is rotated away meanwhile is left out. Tasks on agents without the capability
+        "follows-output" have none here: theirs is read when they are over.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilesServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -73,6 +87,11 @@ def add_FilesServiceServicer_to_server(servicer, server):
                     servicer.List,
                     request_deserializer=fairlead__proto_dot_v1_dot_files__pb2.ListFilesRequest.FromString,
                     response_serializer=fairlead__proto_dot_v1_dot_files__pb2.ListFilesResponse.SerializeToString,
+            ),
+            'Follow': grpc.unary_stream_rpc_method_handler(
+                    servicer.Follow,
+                    request_deserializer=fairlead__proto_dot_v1_dot_files__pb2.FollowRequest.FromString,
+                    response_serializer=fairlead__proto_dot_v1_dot_files__pb2.Output.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -129,6 +148,33 @@ class FilesService(object):
             '/fairlead.v1.FilesService/List',
             fairlead__proto_dot_v1_dot_files__pb2.ListFilesRequest.SerializeToString,
             fairlead__proto_dot_v1_dot_files__pb2.ListFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Follow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fairlead.v1.FilesService/Follow',
+            fairlead__proto_dot_v1_dot_files__pb2.FollowRequest.SerializeToString,
+            fairlead__proto_dot_v1_dot_files__pb2.Output.FromString,
             options,
             channel_credentials,
             insecure,

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, TypeVar
@@ -278,6 +278,10 @@ class VirtualMaster:
         self._links = [other for other in self._links if not other.broken]
         self._links.append(link)
         return link
+
+    def follow_output(self, request: files_pb2.FollowRequest) -> AsyncIterator[files_pb2.Output]:
+        """Refuse, as a master that knows no such streams: what scripted tasks write is read when they are over."""
+        raise Refused("INVALID", f"framework {request.framework_id}: a cluster in memory pushes no output")
 
     async def read_file(self, request: files_pb2.ReadRequest) -> files_pb2.ReadResponse:
         """Read a scripted task's standard output or error; see ``Transport``."""

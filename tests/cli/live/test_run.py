@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from fairlead_cli import display, sandbox
 from fairlead_local.cluster import LocalCluster
-from fairlead_proto.v1.files_pb2_grpc import FilesServiceStub
+from fairlead_proto.v1 import files_pb2
+from fairlead_sdk import output
+from fairlead_sdk.grpc_transport import GrpcTransport
 from tests.cli.conftest import Invoke
 from tests.cli.live.conftest import Start, ended, eventually, listing
 
@@ -132,33 +132,73 @@ def test_run_of_many_names_each_line_and_adds_the_exit_codes_up(invoke: Invoke) 
     assert "2 of 3 tasks finished; first: w-2 failed" in outcome.err
 
 
-def test_run_of_tasks_that_write_nothing_reads_no_file(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_reads_no_file(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
+    read = GrpcTransport.read_file
 
-    class Files(FilesServiceStub):
-        def __init__(self, channel: Any) -> None:
-            super().__init__(channel)  # type: ignore[no-untyped-call]  # generated
-            read: Any = self.Read
+    async def counted(transport: GrpcTransport, request: files_pb2.ReadRequest) -> files_pb2.ReadResponse:
+        asked.append(request.task_id)
+        return await read(transport, request)
 
-            def counted(request: Any, **options: Any) -> Any:
-                asked.append(f"{request.task_id} {request.path}")
-                return read(request, **options)
-
-            self.Read = counted
-
-    monkeypatch.setattr(sandbox, "FilesServiceStub", Files)
-    # As for a task that is over sooner than its output would be followed, on however busy a machine.
-    monkeypatch.setattr(display, "FOLLOW_AFTER_S", 60.0)
+    monkeypatch.setattr(GrpcTransport, "read_file", counted)
+    monkeypatch.setattr(output, "LATE_MS", 60_000)  # on however busy a machine
     command = 'test "${FAIRLEAD_TASK_ID##*-}" != 2 || echo words >&2'
 
-    assert invoke("run", "-q", "-n", "4", "--mem", "64MiB", "--", "true").code == 0
-    assert asked == []
     outcome = invoke("run", "-q", "-n", "3", "--name", "w", "--mem", "64MiB", "--", "sh", "-c", command)
 
     assert (outcome.code, outcome.err) == (0, "w-2| words\n")
-    assert [name.partition(" ")[2] for name in asked] == ["stderr"]
+    assert asked == []
+
+
+def test_output_directory_has_a_file_for_each_stream_that_was_written_to(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    out = tmp_path / "deep" / "out"
+    command = "seq 20000; echo done >&2"
+
+    outcome = invoke(
+        "run", "-q", "-n", "2", "--mem", "64MiB", "--output", str(out), "--", "sh", "-c", command
+    )
+    silent = invoke("run", "-q", "--mem", "64MiB", "--output", str(out), "--", "true")
+
+    assert (outcome.code, outcome.out, outcome.err, silent.code) == (0, "", "", 0)
+    files = {path.name.rpartition("-")[2]: path.read_text() for path in out.iterdir()}
+    numbers = "".join(f"{number}\n" for number in range(1, 20_001))
+    assert files == {
+        "1.stdout": numbers,
+        "1.stderr": "done\n",
+        "2.stdout": numbers,
+        "2.stderr": "done\n",
+    }
+
+
+@pytest.mark.parametrize("is_silent_first", [False, True])
+def test_every_line_comes_once_whoever_is_killed_meanwhile(started: Start, *, is_silent_first: bool) -> None:
+    """Also of tasks whose first line comes while nobody is there to pass it on."""
+    lines = "for i in $(seq 150); do echo $i; sleep 0.02; done"
+    command = f"sleep 1; {lines}" if is_silent_first else lines
+    with LocalCluster(agents=1, resources="cpus=4,mem=1GiB", isolation="none") as fragile:
+        flags = ["--master", fragile.address, "-q", "-n", "3", "--name", "w", "--mem", "64MiB"]
+        process = started("run", *flags, "--", "sh", "-c", command)
+        assert process.stdout is not None
+        seen: list[str] = []
+        if is_silent_first:
+            eventually(lambda: list(fragile.directory.rglob("sandboxes/*/*")))
+        else:
+            seen.append(process.stdout.readline())
+
+        fragile.kill_agent(0)
+        fragile.restart_agent(0)
+        seen.append(process.stdout.readline())
+        fragile.kill_master()
+        fragile.restart_master()
+        seen += process.stdout
+        outcome = ended(process)
+
+    assert outcome.code == 0, outcome.err
+    for name in ("w-1", "w-2", "w-3"):
+        numbers = [line.removeprefix(f"{name}| ") for line in seen if line.startswith(name)]
+        assert numbers == [f"{number}\n" for number in range(1, 151)]
 
 
 def test_run_waits_its_turn_when_there_is_more_than_fits(invoke: Invoke) -> None:

@@ -1,0 +1,89 @@
+"""`run --output DIR`: files that hold what each task printed, and never what two runs did."""
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_cli.errors import Failed, Invalid
+from fairlead_cli.output_directory import OutputDirectory
+from fairlead_sdk import Task, TaskOutput
+from tests.cli.conftest import Invoke
+
+TASK = Task(["t"], name="t")
+
+
+def a_piece(data: bytes = b"", *, task_id: str = "f1-1", is_last: bool = False) -> TaskOutput:
+    return TaskOutput(
+        task=TASK, name="t", task_id=task_id, path="stdout", offset=0, data=data, is_last=is_last
+    )
+
+
+def test_pieces_of_a_task_are_one_file_and_silence_is_none(tmp_path: Path) -> None:
+    directory = OutputDirectory(tmp_path / "a" / "b")
+
+    for piece in (
+        a_piece(b"one "),
+        a_piece(b"other", task_id="f1-2"),
+        a_piece(b"two"),
+        a_piece(is_last=True),
+    ):
+        directory.write(piece)
+    directory.write(a_piece(task_id="f1-3", is_last=True))
+
+    files = {path.name: path.read_bytes() for path in (tmp_path / "a" / "b").iterdir()}
+    assert files == {"f1-1.stdout": b"one two", "f1-2.stdout": b"other"}
+
+
+def test_a_file_that_is_there_stops_the_run_before_it_begins(tmp_path: Path) -> None:
+    (tmp_path / "f1-2.stderr").write_text("mine")
+    directory = OutputDirectory(tmp_path)
+    directory.check_free(["f1-1"])
+
+    with pytest.raises(Invalid, match=r"--output .*: expected no file f1-2\.stderr"):
+        directory.check_free(["f1-1", "f1-2"])
+
+
+def test_a_file_that_somebody_made_meanwhile_is_not_written_to(tmp_path: Path) -> None:
+    directory = OutputDirectory(tmp_path)
+    (tmp_path / "f1-1.stdout").write_text("mine")
+
+    with pytest.raises(Failed, match=r"f1-1\.stdout: File exists"):
+        directory.write(a_piece(b"x"))
+
+    assert (tmp_path / "f1-1.stdout").read_text() == "mine"
+
+
+def test_a_full_disk_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = OutputDirectory(tmp_path)
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(Failed, match=r"--output .*: f1-1\.stdout: No space left on device"):
+        directory.write(a_piece(b"x"))
+
+
+def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(Invalid, match=r"--output .*: "):
+        OutputDirectory(tmp_path / "file" / "out")
+
+
+@pytest.mark.parametrize(
+    ("flag", "complaint"),
+    [
+        ("--detach", "an attached run, got --detach"),
+        ("--no-files", "tasks whose output is kept, got --no-files"),
+    ],
+)
+def test_a_run_that_has_no_output_here_is_refused(
+    invoke: Invoke, tmp_path: Path, flag: str, complaint: str
+) -> None:
+    outcome = invoke("run", flag, "--output", str(tmp_path), "--", "true")
+
+    assert outcome.code == 2
+    assert f"--output: expected {complaint}" in outcome.err
