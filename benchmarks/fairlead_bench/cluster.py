@@ -27,6 +27,10 @@ class ClusterOptions:
     """Smaller and shorter, to see that everything works: its figures are no result."""
     profile: Path | None = None
     """Gets a sampled profile of the master on the control path."""
+    hq: str = ""
+    """HyperQueue's program, to be measured beside; empty: none."""
+    ray_python: str = ""
+    """A Python that can import ray, to be measured beside; empty: none."""
 
 
 def run_cluster(options: ClusterOptions) -> list[Row]:
@@ -65,12 +69,12 @@ def _control_path(options: ClusterOptions) -> list[Row]:
 
 
 def _processes(options: ClusterOptions) -> list[Row]:
-    settings = (
-        ProcessOptions(tasks=300, warm_tasks=50, single_tasks=30, floor_s=1.0)
-        if options.is_quick
-        else ProcessOptions()
-    )
-    return [row for isolation in ISOLATIONS for row in processes.rows(processes.measure(settings, isolation))]
+    settings = ProcessOptions(hq=options.hq, ray_python=options.ray_python)
+    if options.is_quick:
+        settings = replace(
+            settings, rounds=1, tasks=300, warm_tasks=50, single_tasks=30, single_commands=3, floor_s=1.0
+        )
+    return [row for isolation in ISOLATIONS for row in processes.measure(settings, isolation)]
 
 
 def _footprint(options: ClusterOptions) -> list[Row]:

@@ -1,7 +1,4 @@
-"""What the system costs while it does nothing, and how long it takes to do the first thing.
-
-Memory is the proportional set size (PSS): what a process has for itself, and its part of what it shares with others.
-"""
+"""What the system costs while it does nothing, and how long it takes to do the first thing. ``processes`` measures its memory."""
 
 import asyncio
 import os
@@ -17,14 +14,14 @@ from typing import Final
 
 from fairlead_agent.executor.paths import ExecutorPaths
 from fairlead_bench.children import BenchFailed
-from fairlead_bench.process_stats import cpu_seconds, pss_bytes
+from fairlead_bench.peers import timed_s
+from fairlead_bench.process_stats import cpu_seconds
 from fairlead_bench.rows import Row
 from fairlead_bench.spawn_floor import TRUE
 from fairlead_local.child_process import FAIRLEAD
 from fairlead_local.cluster import LocalCluster
 from fairlead_sdk import Framework, Task
 
-_MIB: Final = 2**20
 _START_TIMEOUT_S: Final = 30.0
 _END_TIMEOUT_S: Final = 20.0
 
@@ -44,13 +41,13 @@ def measure(options: FootprintOptions) -> list[Row]:
     Raises:
         BenchFailed: a command failed, or was not done in time.
     """
-    return [*_help_rows(options), _start_row(options), *_idle_rows(options)]
+    return [_help_row(options), _start_row(options), *_idle_rows(options)]
 
 
-def _help_rows(options: FootprintOptions) -> list[Row]:
+def _help_row(options: FootprintOptions) -> Row:
     bare_s = _median([_command_cpu_s([sys.executable, "-c", ""]) for _ in range(options.repeats)])
     help_s = _median([_command_cpu_s([*FAIRLEAD, "--help"]) for _ in range(options.repeats)])
-    return [Row("footprint: fairlead --help, CPU", help_s, "s", "< 0.3", floor=bare_s)]
+    return Row("footprint: fairlead --help, CPU", help_s, "s", "< 0.3", floor=bare_s)
 
 
 def _median(values: Sequence[float]) -> float:
@@ -68,8 +65,9 @@ def _command_cpu_s(command: Sequence[str]) -> float:
 
 
 def _start_row(options: FootprintOptions) -> Row:
+    bare_s = _median([timed_s([sys.executable, "-c", ""]) for _ in range(options.repeats)])
     seconds = _median([_first_task_s() for _ in range(options.repeats)])
-    return Row("footprint: fairlead up to the first finished task", seconds, "s", "< 3")
+    return Row("footprint: fairlead up to the first finished task", seconds, "s", "< 3", floor=bare_s)
 
 
 def _first_task_s() -> float:
@@ -125,11 +123,7 @@ def _idle_rows(options: FootprintOptions) -> list[Row]:
         before_s = [cpu_seconds(pid) for pid in everyone]
         time.sleep(options.idle_s)
         used_s = [cpu_seconds(pid) - before for pid, before in zip(everyone, before_s, strict=True)]
-        sizes = [pss_bytes(pid) / _MIB for pid in everyone]
     return [
-        Row("footprint: idle master, PSS", sizes[0], "MiB", "< 80"),
-        Row("footprint: idle agent, PSS", sizes[1], "MiB", "< 60"),
-        Row("footprint: idle executor, PSS", sizes[2], "MiB"),
         Row("footprint: idle master, CPU", used_s[0] / options.idle_s * 1000, "ms/s"),
         Row("footprint: idle agent and executor, CPU", sum(used_s[1:]) / options.idle_s * 1000, "ms/s"),
     ]

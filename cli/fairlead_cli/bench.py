@@ -1,6 +1,7 @@
 """`fairlead bench`: each command has the benchmarks measure, and prints the figures beside their targets and floors."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -262,15 +263,24 @@ def _slots(options: "SlotsOptions", *, as_json: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Gets a sampled profile of the master under load.",
 )
-def bench_cluster(
-    *, as_json: bool, parts: Sequence[str], profile: Path | None, quick: bool, seed: int
-) -> None:
-    """Measure master, agents and SDK as they run.
+@click.option(
+    "--hq",
+    metavar="PROGRAM",
+    default=lambda: shutil.which("hq") or "",
+    show_default="hq, if it is on PATH",
+    help="Measure HyperQueue beside.",
+)
+@click.option(
+    "--ray-python", metavar="PROGRAM", default="", help="Measure Ray beside, by a Python that can import it."
+)
+def bench_cluster(*, as_json: bool, parts: Sequence[str], quick: bool, seed: int, **given: Any) -> None:
+    """Measure master, agents, SDK and commands as they run.
 
-    The control path of one master under load, beside a bare gRPC server; tasks as real processes, beside bare loops
-    of spawn and wait; start, memory and idle CPU; and what a million tasks leave behind. Takes about ten minutes.
+    The control path of one master under load, beside a bare gRPC server; tasks as real processes, through the SDK and from the
+    shell, many and one at a time, with the memory that takes, beside bare loops of spawn and wait and beside xargs, HyperQueue and
+    Ray where they are; start and idle CPU; and what a million tasks leave behind. Takes about fifteen minutes.
     """
     from fairlead_bench.cluster import PARTS, ClusterOptions, run_cluster
 
-    options = ClusterOptions(parts=tuple(parts) or PARTS, is_quick=quick, profile=profile)
+    options = ClusterOptions(parts=tuple(parts) or PARTS, is_quick=quick, **given)
     _measure(lambda: run_cluster(options), seed=seed, as_json=as_json)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_bench import control_path, footprint, processes
+from fairlead_bench import control_path, footprint, peers, processes
+from fairlead_bench.children import BenchFailed
 from fairlead_bench.cluster import ClusterOptions, run_cluster
 from fairlead_bench.control_path import ControlPathOptions
 from fairlead_bench.footprint import FootprintOptions
@@ -51,23 +52,70 @@ def test_offered_load_wants_more_although_nothing_of_it_was_served() -> None:
     assert result.frameworks.sent >= 2 * options.frameworks, "a demand each 0.1 s"
 
 
-def test_processes_are_run_and_timed() -> None:
-    options = ProcessOptions(tasks=6, warm_tasks=2, single_tasks=3, floor_s=0.1)
+SERVED_BY_A_SHELL = """#!/bin/sh
+# hq --server-dir DIR [--output-mode json] server|worker|submit ...
+shift 2; [ "$1" = --output-mode ] && shift 2
+case "$1 $2" in
+    "server start" | "worker start") exec sleep 60 ;;
+    "worker list") echo "[1, 2]" ;;
+esac
+"""
 
-    result = processes.measure(options, "none")
 
-    assert len(result.latencies_ms) == 3
-    assert [row.unit for row in processes.rows(result)] == ["tasks/s", "ms", "ms"]
-    assert processes.rows(result)[0].ratio is not None
+def test_commands_and_tasks_are_timed_beside_their_floor_and_other_programs(tmp_path: Path) -> None:
+    hq = tmp_path / "hq"
+    hq.write_text(SERVED_BY_A_SHELL)
+    hq.chmod(0o700)
+    ray = tmp_path / "python"
+    ray.write_text("#!/bin/sh\necho '[2.0, [1.0, 3.0]]'\n")
+    ray.chmod(0o700)
+    options = ProcessOptions(
+        rounds=1,
+        tasks=6,
+        warm_tasks=2,
+        single_tasks=3,
+        single_commands=1,
+        floor_s=0.1,
+        hq=str(hq),
+        ray_python=str(ray),
+    )
+
+    rows = {row.name.partition(": ")[2]: row for row in processes.measure(options, "none")}
+
+    per_s = ["SDK", "shell, run -n", "xargs -P", "HyperQueue, array", "Ray"]
+    took = ["SDK, one at a time, p99", "Ray, one at a time, p50", "shell, run, one at a time, p50"]
+    for name in (*per_s, *took):
+        assert rows[name].value > 0
+        assert rows[name].ratio is not None, name
+    assert rows["Ray, one at a time, p50"].value == 2
+    for who in ("master", "agent", "executor", "all processes", "HyperQueue, all processes"):
+        assert rows[f"{who}, PSS idle"].value > 0
+        assert rows[f"{who}, PSS after"].value > 0
 
 
-def test_footprint_has_a_figure_for_each_process() -> None:
+def test_what_is_not_there_is_left_out() -> None:
+    options = ProcessOptions(rounds=1, tasks=2, warm_tasks=1, single_tasks=1, single_commands=1, floor_s=0.1)
+
+    names = " ".join(row.name for row in processes.measure(options, "auto"))
+
+    assert "HyperQueue" not in names
+    assert "Ray" not in names
+    assert "isolation auto (" in names
+
+
+def test_a_program_that_fails_ends_the_measurement_with_its_words() -> None:
+    with pytest.raises(BenchFailed, match=r"sh -c echo no room >&2; exit 3 ended with code 3: no room"):
+        peers.timed_s(["sh", "-c", "echo no room >&2; exit 3"])
+
+
+def test_footprint_has_a_figure_for_the_start_and_for_idleness() -> None:
     rows = footprint.measure(FootprintOptions(repeats=1, idle_s=0.1))
 
-    by_name = {row.name: row.value for row in rows}
-    for who in ("master", "agent", "executor"):
-        assert by_name[f"footprint: idle {who}, PSS"] > 1
-    assert by_name["footprint: fairlead up to the first finished task"] > 0
+    by_name = {row.name: row for row in rows}
+    first = by_name["footprint: fairlead up to the first finished task"]
+    assert first.floor is not None
+    assert first.value > first.floor
+    assert "footprint: idle master, CPU" in by_name
 
 
 def test_an_unknown_part_is_refused() -> None:
