@@ -21,7 +21,7 @@ from fairlead_proto.fields import (
 from fairlead_proto.framework_messages import read_event
 from fairlead_proto.ids import TaskId
 from fairlead_proto.limits import BATCH_BYTES_MAX, DURATION_MS_MAX, UNITS_MAX
-from fairlead_proto.peers import COLUMNS, NONE, Capabilities, Unknowns, read_capabilities
+from fairlead_proto.peers import ARRAYS, COLUMNS, NONE, Capabilities, Unknowns, read_capabilities
 from fairlead_proto.resources import QUANTITY_MAX
 from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts
@@ -75,7 +75,10 @@ def _write_call(request_id: int, call: Call, peer: Capabilities) -> framework_pb
             message.set_demand.lift_declines = call.lift_declines
         case Accept():
             message.accept.offer_id = call.offer_id
-            message.accept.tasks.extend(map(write_launch, call.launches))
+            if ARRAYS in peer and all(launch.member is not None for launch in call.launches):
+                _fill_arrays(message.accept, call.launches)
+            else:
+                message.accept.tasks.extend(map(write_launch, call.launches))
         case Decline():
             message.decline.offer_ids.extend(call.offer_ids)
             message.decline.reason = call.reason
@@ -126,6 +129,27 @@ def _write_demand(demand: Demand) -> framework_pb2.DemandClass:
         constraints=map(write_constraint, demand.constraints),
         waiting_task_ids=demand.waiting_task_ids,
     )
+
+
+def _fill_arrays(accept: framework_pb2.Accept, launches: Sequence[Launch]) -> None:
+    """Write members of arrays, which the answer names in the same order; a template once for those that follow one another."""
+    last: tuple[object, ...] = ()
+    array: types_pb2.TaskArray | None = None
+    for launch in launches:
+        member, task = launch.member, launch.task
+        assert member is not None, f"{launch.task_id} is of no array"
+        has_argument = member.argument is not None
+        # What is left of its id behind that of the first attempt says which one it is.
+        attempt = int(launch.task_id[len(member.task_id) + 1 :] or 1)
+        alike = (id(task), member.array_id, member.count, attempt, has_argument)
+        if array is None or alike != last:
+            array = accept.arrays.add(count=member.count, attempt=attempt)
+            array.template.CopyFrom(write_launch(Launch(member.array_id, task)))
+            array.template.name = task.name
+            last = alike
+        array.indices.append(member.index)
+        if member.argument is not None:
+            array.arguments.append(member.argument)
 
 
 def write_launch(launch: Launch) -> types_pb2.TaskSpec:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fairlead_master.core import events
 from fairlead_master.sessions import in_parts
-from fairlead_proto import columns, convert, enum_numbers, fields, limits
+from fairlead_proto import array_messages, columns, convert, enum_numbers, fields, limits
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.resources import ResourceKinds
@@ -93,14 +93,17 @@ def _demand_cost(demand: pb.SetDemand) -> int:
 
 
 def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> list[events.Event]:
-    messages = call.accept.tasks
-    if len(messages) > limits.TASKS_PER_ACCEPT_MAX:
+    messages, arrays = call.accept.tasks, call.accept.arrays
+    count = len(messages) + sum([len(array.indices) for array in arrays])
+    if count > limits.TASKS_PER_ACCEPT_MAX:
         raise InvalidFieldError(
-            f"accept.tasks: expected at most {limits.TASKS_PER_ACCEPT_MAX} tasks, got {len(messages)}"
+            f"accept.tasks: expected at most {limits.TASKS_PER_ACCEPT_MAX} tasks, got {count}"
         )
-    if call.ByteSize() > limits.ACCEPT_BYTES_MAX:
+    # An older agent gets each task of an array for itself.
+    size = call.ByteSize() + sum(map(array_messages.size_bytes, arrays))
+    if size > limits.ACCEPT_BYTES_MAX:
         raise InvalidFieldError(
-            f"accept: expected at most {limits.ACCEPT_BYTES_MAX} bytes, got {call.ByteSize()}: launch fewer at once"
+            f"accept: expected at most {limits.ACCEPT_BYTES_MAX} bytes, got {size}: launch fewer at once"
         )
     tasks: list[Any] = []
     for message in messages:
@@ -108,6 +111,14 @@ def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
             tasks.append(convert.read_task("task", message, kinds))
         except InvalidFieldError as error:
             tasks.append(events.InvalidTask(message.task_id[: limits.ID_LENGTH_MAX], str(error)))
+    for array in arrays:
+        try:
+            tasks += array_messages.read_array("array", array, kinds)
+        except InvalidFieldError as error:
+            tasks += [
+                events.InvalidTask(task_id[: limits.ID_LENGTH_MAX], str(error))
+                for task_id in array_messages.task_ids(array)
+            ]
     accept = events.OfferAccepted(
         session=session,
         request_id=call.request_id,
@@ -205,9 +216,12 @@ _READERS: Final[Mapping[str, Callable[[int, pb.FrameworkCall, ResourceKinds], li
 def write_invalid(call: pb.FrameworkCall, error: InvalidFieldError) -> pb.FrameworkEvent:
     """The answer to a call that did not pass the border."""
     if call.WhichOneof("call") == "accept":
+        task_ids = [task.task_id for task in call.accept.tasks]
+        for array in call.accept.arrays:
+            task_ids += array_messages.task_ids(array)
         items = [
-            pb.AcceptResult.Item(task_id=task.task_id, rejection=pb.REJECTION_INVALID, detail=str(error))
-            for task in call.accept.tasks[: limits.TASKS_PER_ACCEPT_MAX]
+            pb.AcceptResult.Item(task_id=task_id, rejection=pb.REJECTION_INVALID, detail=str(error))
+            for task_id in task_ids[: limits.TASKS_PER_ACCEPT_MAX]
         ]
         answer = pb.AcceptResult(request_id=call.request_id, offer_id=call.accept.offer_id, items=items)
         return pb.FrameworkEvent(accept_result=answer)

@@ -102,13 +102,16 @@ class Recorder:
 
 
 def encode(value: object) -> Any:
-    """The JSON form of a value of the core: classes and enums tagged, tuples as lists, mappings as pairs."""
+    """The JSON form of a value of the core: classes and enums tagged, tuples as lists, mappings as pairs.
+
+    Without what does not tell one value from another.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Enum):
         return {"$": type(value).__name__, "name": value.name}
     if is_dataclass(value):
-        content = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        content = {field.name: encode(getattr(value, field.name)) for field in fields(value) if field.compare}
         return {"$": type(value).__name__, **content}
     if isinstance(value, Mapping):
         return {"$": "map", "items": [[encode(key), encode(item)] for key, item in value.items()]}

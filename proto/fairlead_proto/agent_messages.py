@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from fairlead_proto import columns, convert, enum_numbers, fields
+from fairlead_proto import array_messages, columns, convert, enum_numbers, fields
 from fairlead_proto.batches import Batches, joined
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.fields import InvalidFieldError
@@ -26,7 +26,7 @@ from fairlead_proto.orders import (
     ToAgent,
     UnreadableLaunch,
 )
-from fairlead_proto.peers import COLUMNS, NONE, Capabilities, Unknowns, read_capabilities
+from fairlead_proto.peers import ARRAYS, COLUMNS, NONE, Capabilities, Unknowns, read_capabilities
 from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import TaskState
@@ -46,7 +46,7 @@ def write_orders(
         if isinstance(order, AcknowledgeStatuses):
             _fill_acknowledge(batches.message().acknowledge, order, in_columns=COLUMNS in peer)
         else:
-            _fill_order(batches.message(), order, kinds, epoch)
+            _fill_order(batches.message(), order, kinds, epoch, peer)
     return batches.made
 
 
@@ -78,14 +78,11 @@ def _fill_order(
     order: ConfirmAgent | LaunchTasks | KillTask | PingAgent | EndAgentSession,
     kinds: ResourceKinds,
     epoch: int,
+    peer: Capabilities,
 ) -> None:
     match order:
         case LaunchTasks():
-            launches = message.launch.tasks
-            for task in order.tasks:
-                launch = launches.add()
-                launch.framework_id = order.framework_id
-                convert.fill_task(launch.task, task, kinds)
+            _fill_launch(message.launch, order, kinds, in_arrays=ARRAYS in peer)
         case KillTask():
             kill = message.kill.tasks.add()
             kill.framework_id = order.framework_id
@@ -104,6 +101,19 @@ def _fill_order(
         case EndAgentSession():
             message.refused.code = enum_numbers.REFUSAL_CODES.of[order.code]
             message.refused.detail = order.detail
+
+
+def _fill_launch(launch: pb.Launch, order: LaunchTasks, kinds: ResourceKinds, *, in_arrays: bool) -> None:
+    single, arrays = array_messages.arrays_in(order.tasks) if in_arrays else (order.tasks, ())
+    tasks = launch.tasks
+    for spec in single:
+        task = tasks.add()
+        task.framework_id = order.framework_id
+        convert.fill_task(task.task, spec, kinds)
+    for array in arrays:
+        part = launch.arrays.add()
+        part.framework_id = order.framework_id
+        array_messages.fill_array(part.array, array, kinds)
 
 
 def read_orders(message: pb.MasterMessage, kinds: ResourceKinds, unknowns: Unknowns) -> list[Order]:
@@ -153,6 +163,17 @@ def _read_launch(launch: pb.Launch, kinds: ResourceKinds) -> list[Order]:
             tasks.append((framework_id, convert.read_task("launch.task", message.task, kinds)))
         except InvalidFieldError as error:
             unreadable.append(UnreadableLaunch(framework_id=framework_id, task_id=task_id, detail=str(error)))
+    for part in launch.arrays:
+        framework_id = FrameworkId(fields.read_id("launch.arrays.framework_id", part.framework_id))
+        try:
+            specs = array_messages.read_array("launch.arrays.array", part.array, kinds)
+            tasks += [(framework_id, spec) for spec in specs]
+        except InvalidFieldError as error:
+            for text in array_messages.task_ids(part.array):
+                task_id = TaskId(fields.read_id("launch.arrays.array.template.task_id", text))
+                unreadable.append(
+                    UnreadableLaunch(framework_id=framework_id, task_id=task_id, detail=str(error))
+                )
     return [
         *(
             LaunchTasks(framework_id=framework_id, tasks=tuple([task for _, task in group]))

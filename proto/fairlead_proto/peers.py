@@ -18,11 +18,14 @@ Value = TypeVar("Value")
 COLUMNS: Final = "columns"
 """Reads statuses, acknowledgements and what was launched as lists of fields."""
 
+ARRAYS: Final = "arrays"
+"""Reads tasks of an array as a template and what each has for itself."""
+
 FOLLOWS_OUTPUT: Final = "follows-output"
 """Sends what tasks write to who follows their framework (``FollowOutput``). Of tasks on an agent that does not, the output is
 read when they are over."""
 
-CAPABILITIES: Final = ("skips-unknown", COLUMNS, FOLLOWS_OUTPUT)
+CAPABILITIES: Final = ("skips-unknown", COLUMNS, ARRAYS, FOLLOWS_OUTPUT)
 """What this version can do beyond the first of the protocol, as it says in the first message of every session: messages and
 values that it does not know end no session, and what the words above say. What needs such a word is sent to peers that said it."""
 

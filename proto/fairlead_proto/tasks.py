@@ -110,6 +110,8 @@ class TaskSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     no_files: bool = False
     """Neither a sandbox nor its output is made; its working directory is absolute, or empty for ``/``."""
+    origin: "tuple[TaskArray, int] | None" = field(default=None, compare=False, repr=False)
+    """The array that it was made of and its position there, so that it can be sent on as a part of that."""
 
 
 @value
@@ -193,6 +195,19 @@ class TaskArray:
             max_runtime_ms=template.max_runtime_ms,
             labels=template.labels,
             no_files=template.no_files,
+            origin=(self, position),
+        )
+
+    def part(self, positions: Sequence[int]) -> "TaskArray":
+        """The array of the members at these positions."""
+        if len(positions) == len(self.indices):
+            return self
+        return TaskArray(
+            template=self.template,
+            indices=[self.indices[position] for position in positions],
+            count=self.count,
+            arguments=tuple([self.arguments[position] for position in positions]) if self.arguments else (),
+            attempt=self.attempt,
         )
 
 

@@ -16,7 +16,7 @@ from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, Tas
 from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import TaskState
-from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskSpec, TaskStatus
+from fairlead_proto.tasks import Constraint, DemandClass, Operator, TaskArray, TaskSpec, TaskStatus
 
 GIB = 2**30
 HEADER = Header(
@@ -162,6 +162,16 @@ def test_a_recording_stops_at_its_full_size(monkeypatch: pytest.MonkeyPatch) -> 
     recorder.record(events.Ticked(), 5)
 
     assert file.getvalue().count("\n") == 1
+
+
+def test_a_member_of_an_array_is_recorded_without_the_array() -> None:
+    template = TaskSpec(task_id=TaskId("s"), resources=(1, 1, 0, 0), command=("true",))
+    spec = TaskArray(template=template, indices=[3], count=4).spec(0)
+
+    document = encode(spec)
+
+    assert "origin" not in document
+    assert decode(document) == spec
 
 
 def test_every_kind_of_event_has_a_json_form() -> None:

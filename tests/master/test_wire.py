@@ -183,6 +183,41 @@ def test_a_demand_that_does_not_say_lifts_what_was_declined(said: bool | None, e
 
 
 @pytest.mark.parametrize(
+    ("count", "environment_bytes", "why"),
+    [
+        (1_001, 1, "accept.tasks: expected at most 1000"),
+        (900, 10_000, "accept: expected at most 8388608 bytes"),
+    ],
+)
+def test_an_array_is_bounded_as_its_tasks_would_be(count: int, environment_bytes: int, why: str) -> None:
+    array = an_array(range(count), environment_bytes)
+
+    with pytest.raises(InvalidFieldError, match=why) as refusal:
+        framework_wire.read_call(SESSION, array, KINDS)
+
+    answer = framework_wire.write_invalid(array, refusal.value).accept_result
+    assert [item.task_id for item in answer.items[:2]] == ["s:0", "s:1"]
+
+
+def test_each_task_of_a_wrong_array_is_refused_and_others_are_not() -> None:
+    call = an_array(range(2))
+    call.accept.arrays.add(template=call.accept.arrays[0].template, indices=[5, 6], count=-1, attempt=2)
+
+    (event,) = framework_wire.read_call(SESSION, call, KINDS)
+
+    assert isinstance(event, events.OfferAccepted)
+    assert [task.task_id for task in event.tasks] == ["s:0", "s:1", "s:5.2", "s:6.2"]
+    assert [isinstance(task, events.InvalidTask) for task in event.tasks] == [False, False, True, True]
+
+
+def an_array(indices: range, environment_bytes: int = 0) -> framework_pb2.FrameworkCall:
+    template = types_pb2.TaskSpec(task_id="s", command=["true"], resources=types_pb2.Resources(cpus_milli=1))
+    template.environment["A"] = "x" * environment_bytes
+    array = types_pb2.TaskArray(template=template, indices=indices, count=9, attempt=1)
+    return framework_pb2.FrameworkCall(accept=framework_pb2.Accept(offer_id="o1", arrays=[array]))
+
+
+@pytest.mark.parametrize(
     ("peer", "host"),
     [
         ("ipv4:192.0.2.1:40210", "192.0.2.1"),

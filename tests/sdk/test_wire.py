@@ -1,16 +1,23 @@
 """What a master says is taken or refused by name; a session goes on with what it could read."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
+from fairlead_master.framework_wire import read_call
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.framework_events import AnswerAccept, AnswerCall, EndFrameworkSession
-from fairlead_proto.peers import COLUMNS, Unknowns
+from fairlead_proto.ids import TaskId
+from fairlead_proto.peers import ARRAYS, COLUMNS, Unknowns
+from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason
+from fairlead_proto.tasks import ArrayMember
 from fairlead_proto.v1 import framework_pb2, types_pb2
-from fairlead_sdk.calls import Acknowledge, Acknowledgement
+from fairlead_sdk.calls import Accept, Acknowledge, Acknowledgement, Launch
 from fairlead_sdk.events import StatusReceived
+from fairlead_sdk.task import Task
 from fairlead_sdk.wire import read_events, write_batches
 from tests.builders.messages import any_message, from_a_newer_peer, spoiled
 
@@ -65,6 +72,33 @@ def test_acknowledgements_are_lists_for_a_master_that_reads_those() -> None:
             types_pb2.AcknowledgementColumns(agent_id="a2", task_ids=["t2"], sequences=[1]),
         ]
     )
+
+
+def test_members_of_arrays_reach_a_master_the_same_as_arrays_or_each_for_itself() -> None:
+    sweep, other = Task(command=["echo", "{}"], env={"A": "b"}), Task(command=["true"], name="n")
+    first, second, third = (
+        ArrayMember(array_id=TaskId("s"), index=index, count=9, argument=f"x{index}") for index in (1, 4, 2)
+    )
+    launches = (
+        Launch("s:1", sweep, first),
+        Launch("s:4", sweep, second),
+        Launch("s:2.3", sweep, third),
+        Launch("o:7", other, ArrayMember(array_id=TaskId("o"), index=7, count=8)),
+    )
+    accept = Accept(offer_id="o1", agent_id="a1", launches=launches)
+
+    (older,) = write_batches([(1, accept)])
+    (newer,) = write_batches([(1, accept)], frozenset({ARRAYS}))
+    (mixed,) = write_batches(
+        [(1, replace(accept, launches=(*launches, Launch("t", other))))], frozenset({ARRAYS})
+    )
+
+    assert not older.calls[0].accept.arrays
+    assert [list(array.indices) for array in newer.calls[0].accept.arrays] == [[1, 4], [2], [7]]
+    assert not newer.calls[0].accept.tasks
+    (sent,), (as_arrays,) = (read_call(1, batch.calls[0], ResourceKinds()) for batch in (older, newer))
+    assert sent == as_arrays
+    assert len(mixed.calls[0].accept.tasks) == 5, "the answer names the tasks in the order of the call"
 
 
 @given(message=any_message(framework_pb2.FrameworkEvents) | spoiled(EVENTS))

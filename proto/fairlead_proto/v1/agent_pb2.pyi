@@ -291,10 +291,20 @@ class RegistrationRefused(_message.Message):
     def __init__(self, code: _Optional[_Union[RefusalCode, str]] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class Launch(_message.Message):
-    __slots__ = ("tasks",)
+    __slots__ = ("tasks", "arrays")
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
     tasks: _containers.RepeatedCompositeFieldContainer[LaunchTask]
-    def __init__(self, tasks: _Optional[_Iterable[_Union[LaunchTask, _Mapping]]] = ...) -> None: ...
+    arrays: _containers.RepeatedCompositeFieldContainer[LaunchArray]
+    def __init__(self, tasks: _Optional[_Iterable[_Union[LaunchTask, _Mapping]]] = ..., arrays: _Optional[_Iterable[_Union[LaunchArray, _Mapping]]] = ...) -> None: ...
+
+class LaunchArray(_message.Message):
+    __slots__ = ("framework_id", "array")
+    FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_FIELD_NUMBER: _ClassVar[int]
+    framework_id: str
+    array: _types_pb2.TaskArray
+    def __init__(self, framework_id: _Optional[str] = ..., array: _Optional[_Union[_types_pb2.TaskArray, _Mapping]] = ...) -> None: ...
 
 class LaunchTask(_message.Message):
     __slots__ = ("framework_id", "task")

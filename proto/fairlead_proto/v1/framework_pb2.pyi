@@ -135,12 +135,14 @@ class DemandClass(_message.Message):
     def __init__(self, class_id: _Optional[str] = ..., unit: _Optional[_Union[_types_pb2.Resources, _Mapping]] = ..., units: _Optional[int] = ..., constraints: _Optional[_Iterable[_Union[_types_pb2.Constraint, _Mapping]]] = ..., waiting_task_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Accept(_message.Message):
-    __slots__ = ("offer_id", "tasks")
+    __slots__ = ("offer_id", "tasks", "arrays")
     OFFER_ID_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
     offer_id: str
     tasks: _containers.RepeatedCompositeFieldContainer[_types_pb2.TaskSpec]
-    def __init__(self, offer_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_types_pb2.TaskSpec, _Mapping]]] = ...) -> None: ...
+    arrays: _containers.RepeatedCompositeFieldContainer[_types_pb2.TaskArray]
+    def __init__(self, offer_id: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[_types_pb2.TaskSpec, _Mapping]]] = ..., arrays: _Optional[_Iterable[_Union[_types_pb2.TaskArray, _Mapping]]] = ...) -> None: ...
 
 class Decline(_message.Message):
     __slots__ = ("offer_ids", "reason", "scope", "ttl_ms")

@@ -141,6 +141,20 @@ class TaskSpec(_message.Message):
     no_files: bool
     def __init__(self, task_id: _Optional[str] = ..., name: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., command: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., working_directory: _Optional[str] = ..., kill_grace_period_ms: _Optional[int] = ..., max_runtime_ms: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., no_files: bool = ...) -> None: ...
 
+class TaskArray(_message.Message):
+    __slots__ = ("template", "indices", "count", "arguments", "attempt")
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    template: TaskSpec
+    indices: _containers.RepeatedScalarFieldContainer[int]
+    count: int
+    arguments: _containers.RepeatedScalarFieldContainer[str]
+    attempt: int
+    def __init__(self, template: _Optional[_Union[TaskSpec, _Mapping]] = ..., indices: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ..., arguments: _Optional[_Iterable[str]] = ..., attempt: _Optional[int] = ...) -> None: ...
+
 class TaskUsage(_message.Message):
     __slots__ = ("cpu_time_ms", "mem_bytes", "mem_peak_bytes", "mem_limit_bytes", "sandbox_bytes", "stdout_bytes", "stderr_bytes")
     CPU_TIME_MS_FIELD_NUMBER: _ClassVar[int]
