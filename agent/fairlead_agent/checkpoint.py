@@ -203,10 +203,7 @@ def _is_torn(rest: bytes) -> bool:
 def _decode(payloads: list[bytes], path: Path, kinds: ResourceKinds) -> list[Record]:
     if not payloads:
         return []
-    if payloads[0] != _version_line():
-        raise CheckpointCorrupt(
-            f"{path}: expected {_version_line().decode()} at byte 0, got {payloads[0][:60]!r}; {_START_ANEW}"
-        )
+    _check_version(path, payloads[0])
     records = []
     offset = len(_line(payloads[0]))
     for payload in payloads[1:]:
@@ -216,6 +213,19 @@ def _decode(payloads: list[bytes], path: Path, kinds: ResourceKinds) -> list[Rec
             raise CheckpointCorrupt(f"{path}: unreadable at byte {offset}: {error}") from error
         offset += len(payload) + _HEADER_BYTES + 1
     return records
+
+
+def _check_version(path: Path, line: bytes) -> None:
+    if line == _version_line():
+        return
+    if found := re.fullmatch(rb'\["fairlead agent checkpoint",([0-9]+)\]', line):
+        raise CheckpointCorrupt(
+            f"{path}: expected version {FORMAT_VERSION} of a checkpoint, got version {int(found[1])}: start the version of "
+            "the agent that wrote it; nothing was changed"
+        )
+    raise CheckpointCorrupt(
+        f"{path}: expected {_version_line().decode()} at byte 0, got {line[:60]!r}; {_START_ANEW}"
+    )
 
 
 def _identity_file(path: Path) -> IdentityFile:

@@ -162,8 +162,9 @@ def read_recording(path: Path) -> tuple[Header, Iterator[tuple[int, events.Event
 
 
 def _read_header(document: Any) -> Header:
-    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
-        raise ValueError("the format is another")
+    found = document.pop("format", None) if isinstance(document, dict) else None
+    if found != FORMAT:
+        raise ValueError(f"got {found!r}")
     return Header(**{name: decode(item) for name, item in document.items()})
 
 

@@ -230,11 +230,10 @@ def _tighten(path: Path, is_kind: Callable[[int], bool], mode: int) -> None:
 def _open_locked(path: Path, lock: int) -> RegistryFiles:
     try:
         has_served = os.fstat(lock).st_size > 0
-        told = _read_commit(path.with_name(_COMMIT))
         if path.exists():
-            _check(path, told, has_served=has_served)
+            _check(path, has_served=has_served)
         else:
-            _check_first_start(path, told, has_served=has_served)
+            _check_first_start(path, has_served=has_served)
             _make_database(path)
         connection = _connect(path)
     except (sqlite3.Error, OSError, TypeError) as error:
@@ -257,7 +256,8 @@ def _open_locked(path: Path, lock: int) -> RegistryFiles:
     return RegistryFiles(path, connection, commits, lock)
 
 
-def _check_first_start(path: Path, told: int | None, *, has_served: bool) -> None:
+def _check_first_start(path: Path, *, has_served: bool) -> None:
+    told = _read_commit(path.with_name(_COMMIT))
     log = path.with_name(path.name + "-wal")
     has_log = log.exists() and log.stat().st_size > 0
     if told is None and not has_served and not has_log:
@@ -268,8 +268,11 @@ def _check_first_start(path: Path, told: int | None, *, has_served: bool) -> Non
     )
 
 
-def _check(path: Path, told: int | None, *, has_served: bool) -> None:
-    """Look at a database, and whether it reaches what was told, without changing it."""
+def _check(path: Path, *, has_served: bool) -> None:
+    """Look at a database, and whether it reaches what was told, without changing it.
+
+    Its version comes first: what of a newer one looks like damage, the file with the number of its commit included, is none.
+    """
     if path.stat().st_size == 0:
         # We never make an empty one: it is whole before it has this name.
         raise RegistryError(
@@ -283,7 +286,11 @@ def _check(path: Path, told: int | None, *, has_served: bool) -> None:
         if application != APPLICATION_ID:
             raise RegistryError(f"{path}: expected a registry, got another kind of database")
         if not 1 <= version <= SCHEMA_VERSION:
-            raise RegistryError(f"{path}: expected schema version 1 to {SCHEMA_VERSION}, got {version}")
+            raise RegistryError(
+                f"{path}: expected schema version 1 to {SCHEMA_VERSION}, got {version}: start the version of the master that "
+                "wrote it; nothing was changed"
+            )
+        told = _read_commit(path.with_name(_COMMIT))
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         if verdict != "ok":
             said = " ".join(str(verdict).split())

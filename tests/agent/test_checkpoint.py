@@ -1,6 +1,7 @@
 """The journal: a cut end is dropped, any other damage is refused, nothing is overwritten."""
 
 import os
+import shutil
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_agent.checkpoint import Checkpoint, CheckpointCorrupt
-from fairlead_agent.core.records import StatusMade, TaskLaunched
+from fairlead_agent.core.records import IdentityTaken, StatusMade, TaskLaunched
 from fairlead_agent.record_codec import decode, encode
-from fairlead_proto.ids import FrameworkId
+from fairlead_proto.ids import AgentId, FrameworkId
 from fairlead_proto.resources import ResourceKinds
 from tests.agent.builders import KINDS, a_running_agent, a_spec, an_exit
 from tests.agent.journals import RECORDS, USAGE, WHAT_TO_DO, a_journal, reopened
@@ -125,6 +126,36 @@ def test_journal_of_another_version_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(CheckpointCorrupt, match=r'expected .*fairlead agent checkpoint",1'):
         Checkpoint.open(path, KINDS)
+
+
+def test_journal_that_an_agent_of_the_baseline_wrote_is_read(tmp_path: Path) -> None:
+    """As commit 39edbb5 wrote it, its identity beside it."""
+    shutil.copytree(Path(__file__).parent / "checkpoints", tmp_path / "old")
+
+    journal, records = Checkpoint.open(tmp_path / "old" / "checkpoint", KINDS, "b")
+    journal.close()
+
+    assert records[0] == IdentityTaken(agent_id=AgentId("a1"), boot_id="b", incarnation=3, epoch=7)
+    assert len(records) == 7
+    # What agents have written since came in between.
+    assert records[1:] == [record for record in RECORDS if record in records[1:]]
+
+
+def test_journal_of_a_newer_version_is_refused_by_both_numbers_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    a_journal(path)
+    payload = b'["fairlead agent checkpoint",2]'
+    content = b"%08x %08x %b\n" % (len(payload), zlib.crc32(payload), payload) + b"\0\0"
+    path.write_bytes(content)
+
+    with pytest.raises(CheckpointCorrupt) as refusal:
+        Checkpoint.open(path, KINDS)
+
+    assert str(refusal.value) == (
+        f"{path}: expected version 1 of a checkpoint, got version 2: start the version of the agent that wrote it; "
+        "nothing was changed"
+    )
+    assert path.read_bytes() == content
 
 
 def test_record_of_a_newer_version_is_refused_by_its_offset(tmp_path: Path) -> None:

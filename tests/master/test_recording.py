@@ -119,7 +119,10 @@ def test_a_line_cut_off_by_a_crash_ends_the_recording(tmp_path: Path) -> None:
     ("content", "expected"),
     [
         ("", "line 1: expected the header"),
-        ('{"format": "other"}\n', "line 1: expected the header"),
+        (
+            '{"format": "fairlead-recording-2"}\n',
+            "line 1: expected the header of a fairlead-recording-1: got 'fairlead-recording-2'",
+        ),
         ("not json\n", "line 1: expected the header"),
     ],
 )

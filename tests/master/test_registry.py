@@ -1,5 +1,6 @@
 """The registry: what is written survives, what is damaged is refused and left alone."""
 
+import contextlib
 import os
 import resource
 import sqlite3
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_master import registry_files
 from fairlead_master.allocation.weights import Weight
 from fairlead_master.core.actions import (
     ForgetAgent,
@@ -19,7 +21,7 @@ from fairlead_master.core.actions import (
     StoreWeight,
 )
 from fairlead_master.registry import open_registry
-from fairlead_master.registry_files import NoRoomError, RegistryError
+from fairlead_master.registry_files import SCHEMA_VERSION, NoRoomError, RegistryError
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.resources import ResourceKinds
 
@@ -87,61 +89,65 @@ def test_what_was_written_is_found_again(tmp_path: Path) -> None:
     assert loaded.policy == policy
 
 
-def test_a_registry_of_the_first_schema_is_read_and_brought_up_to_date(tmp_path: Path) -> None:
-    open_registry(tmp_path / "made", KINDS).close()
-    connection = sqlite3.connect(tmp_path / "made" / "registry.db")
-    connection.executescript(
-        "alter table policy drop column checksum; alter table weights drop column checksum;"
-        "alter table agents drop column checksum; alter table frameworks drop column checksum;"
-        "alter table epoch drop column checksum;"
-        "insert into agents values ('a1-1', 'h1', '{\"cpus\": 4}', '{\"rack\": \"a\"}', 0);"
-        "insert into weights values ('eng', 2, '{}');"
-        "alter table policy drop column demand; drop table commits; pragma user_version = 1;"
-        "insert into policy values (1, 'fifo', 'pack', 'skip');"
-    )
-    connection.close()
-    (tmp_path / "old").mkdir()
-    (tmp_path / "made" / "registry.db").rename(tmp_path / "old" / "registry.db")
-    (tmp_path / "old" / "lock").touch()
+REGISTRIES = Path(__file__).parent / "registries"
+"""Of each version, as masters of that version made them."""
 
-    registry = open_registry(tmp_path / "old", KINDS)
+
+def of_version(version: int, directory: Path) -> Path:
+    directory.mkdir()
+    with contextlib.closing(sqlite3.connect(directory / "registry.db")) as connection:
+        connection.executescript((REGISTRIES / f"version-{version}.sql").read_text())
+    if version >= 3:
+        (directory / "registry.commit").write_text("fairlead registry commit 00000000000000000002 d133660c\n")
+        (directory / "lock").write_text("a master has served from this directory\n")
+    return directory
+
+
+def version_in(directory: Path) -> int:
+    with contextlib.closing(sqlite3.connect(directory / "registry.db")) as connection:
+        (version,) = connection.execute("pragma user_version").fetchone()
+        return int(version)
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_a_registry_of_each_version_is_read_and_brought_up_to_date(tmp_path: Path, version: int) -> None:
+    directory = of_version(version, tmp_path / "old")
+
+    registry = open_registry(directory, KINDS)
     loaded = registry.load(1)
-    registry.write(
-        [StorePolicy(policy="drf", placement="align", when_head_does_not_fit="skip", demand="measured")]
-    ).result()
+    measured = StorePolicy(policy="drf", placement="align", when_head_does_not_fit="skip", demand="measured")
+    registry.write([measured]).result()
+    registry.close()
+    registry = open_registry(directory, KINDS)
     again = registry.load(1)
     registry.close()
 
+    remembered = loaded.remembered
+    assert (version_in(directory), remembered.epoch, again.remembered.epoch) == (SCHEMA_VERSION, 7_001, 7_002)
+    assert [framework.name for framework in remembered.frameworks] == ["sweep"]
+    assert [(agent.hostname, agent.is_away) for agent in remembered.agents] == [("h1", True)]
+    assert remembered.weights == ((Role("eng"), Weight(2.0, {0: 3.0})),)
     assert loaded.policy == StorePolicy(
-        policy="fifo", placement="pack", when_head_does_not_fit="skip", demand="declared"
+        policy="pf", placement="pack", when_head_does_not_fit="freeze", demand="declared"
     )
-    assert [agent.hostname for agent in again.remembered.agents] == ["h1"]
-    assert again.remembered.weights == ((Role("eng"), Weight(2.0, None)),)
-    assert again.policy == StorePolicy(
-        policy="drf", placement="align", when_head_does_not_fit="skip", demand="measured"
-    )
+    assert again.policy == measured
+    assert again.remembered.agents == remembered.agents
 
 
-def test_a_registry_without_checksums_of_its_numbers_is_brought_up_to_date(tmp_path: Path) -> None:
-    registry = open_registry(tmp_path, KINDS)
-    registry.load(7_000)
-    registry.write([an_agent(1)]).result()
-    registry.close()
-    connection = sqlite3.connect(tmp_path / "registry.db")
-    connection.executescript(
-        "alter table epoch drop column checksum; alter table commits drop column checksum; pragma user_version = 4;"
-    )
-    connection.close()
+def test_a_migration_that_fails_leaves_the_version_there_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = of_version(1, tmp_path / "old")
+    steps = registry_files._FROM_VERSION
+    with monkeypatch.context() as failing:
+        failing.setattr(registry_files, "_FROM_VERSION", {**steps, 4: "select no_such_function();"})
+        with pytest.raises(RegistryError, match="no_such_function"):
+            open_registry(directory, KINDS)
+    assert version_in(directory) == 1
 
-    registry = open_registry(tmp_path, KINDS)
-    loaded = registry.load(1)
-    registry.close()
-    registry = open_registry(tmp_path, KINDS)
-    again = registry.load(1)
-    registry.close()
+    open_registry(directory, KINDS).close()
 
-    assert (loaded.remembered.epoch, again.remembered.epoch) == (7_001, 7_002)
-    assert again.remembered.agents == (an_agent(1),)
+    assert version_in(directory) == SCHEMA_VERSION
 
 
 @pytest.mark.parametrize("table", ["epoch", "commits"])
@@ -369,14 +375,23 @@ def test_little_room_is_noticed_before_a_commit_fails(
     assert why is None or "no room for the registry: expected 262144 bytes free in" in why
 
 
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    open_registry(tmp_path, KINDS).close()
-    connection = sqlite3.connect(tmp_path / "registry.db")
+def test_a_newer_schema_is_refused_by_both_numbers_and_left_alone(tmp_path: Path) -> None:
+    """Whatever else of it is new, which may look like damage."""
+    directory = of_version(SCHEMA_VERSION, tmp_path / "newer")
+    connection = sqlite3.connect(directory / "registry.db")
     connection.execute("pragma user_version = 99")
     connection.close()
+    (directory / "registry.commit").write_text("another line\n")
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
 
-    with pytest.raises(RegistryError, match="expected schema version 1 to 5, got 99"):
-        open_registry(tmp_path, KINDS)
+    with pytest.raises(RegistryError) as refusal:
+        open_registry(directory, KINDS)
+
+    assert str(refusal.value) == (
+        f"{directory}/registry.db: expected schema version 1 to {SCHEMA_VERSION}, got 99: start the version of the master "
+        "that wrote it; nothing was changed"
+    )
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
 
 
 def test_a_second_master_on_one_directory_is_refused(tmp_path: Path) -> None:

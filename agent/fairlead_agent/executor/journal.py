@@ -1,6 +1,7 @@
 """The executor's memory: what it runs and what has ended, so that its successor knows after a kill -9.
 
-Each line is a JSON array of entries: all that happened in one turn of the loop. The file is rewritten when most of it is
+The first line says what the file is and of which version. Each other line is a JSON array of entries: all that happened in one
+turn of the loop. The file is rewritten when most of it is
 history. Nothing is synced to the disk: a crash of the host ends the tasks as well, and a killed process loses
 nothing it has written.
 
@@ -18,11 +19,20 @@ from typing import Any, Final, NamedTuple
 from fairlead_agent.executor.protocol import Exited, StartFailed, encode_line, event_from_wire, to_wire
 from fairlead_proto.ids import FrameworkId, TaskId, TaskKey
 
+_VERSION: Final = 1
+"""Of the entries. Files of before there was such a line are of this version as well."""
+
+_KIND: Final = "fairlead executor journal"
+
 _ENTRIES_MIN: Final = 4096
 """Below this a rewrite is not worth its while: some 500 KiB."""
 
 _HISTORY_FACTOR: Final = 4
 """Rewritten when it has this many times the entries it needs: rewriting then costs a fraction of an entry per entry."""
+
+
+class JournalNewer(ValueError):
+    """A newer version wrote the journal; it is left as it is."""
 
 
 class Recorded(NamedTuple):
@@ -43,6 +53,7 @@ class Journal:
 
         Raises:
             OSError: it cannot be read at all.
+            JournalNewer: it cannot be understood.
         """
         self.running: dict[TaskKey, Recorded] = {}
         self.ended: dict[TaskKey, Exited | StartFailed] = {}
@@ -62,12 +73,26 @@ class Journal:
             # Even the first line is there from the beginning, since the file was given its name when it was whole.
             for number, line in enumerate(lines or filter(None, [rest]), 1):
                 try:
-                    for entry in json.loads(line):
+                    entries = json.loads(line)
+                    if number == 1 and entries[:1] == [_KIND]:
+                        self._check_version(entries)
+                        continue
+                    for entry in entries:
                         self._replay(entry)
+                except JournalNewer:
+                    raise
                 except (TypeError, ValueError, AttributeError, RecursionError) as error:
                     self.damage = (
                         self.damage or f"{path}:{number}: expected entries of an executor's journal: {error}"
                     )
+
+    def _check_version(self, entries: list[Any]) -> None:
+        (version,) = entries[1:]
+        if int(version) > _VERSION:
+            raise JournalNewer(
+                f"{self._path}: expected version {_VERSION} of a journal, got version {version}: start the version of the "
+                "agent that wrote it; nothing was changed"
+            )
 
     def _replay(self, entry: Any) -> None:
         match entry:
@@ -139,7 +164,7 @@ class Journal:
         entries += [("start", *recorded) for recorded in self.running.values()]
         entries += [to_wire(end) for end in self.ended.values()]
         path = f"{self._path}.new"
-        data = encode_line(entries)
+        data = b'["%b",%d]\n' % (_KIND.encode(), _VERSION) + encode_line(entries)
         with open(path, "wb", opener=_open_privately) as file:
             file.write(data)
         os.rename(path, self._path)

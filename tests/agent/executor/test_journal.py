@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_agent.executor import journal as journal_module
-from fairlead_agent.executor.journal import Journal, Recorded
+from fairlead_agent.executor.journal import Journal, JournalNewer, Recorded
 from fairlead_agent.executor.protocol import Exited, Measurement, StartFailed
 from fairlead_proto.task_state import Reason
 from tests.agent.executor.conftest import key_of
@@ -147,7 +147,7 @@ def test_line_that_is_none_of_a_journal_is_named_and_the_others_count(
 
     successor = reread(tmp_path)
 
-    assert successor.damage.startswith(f"{tmp_path}/journal:3: expected entries of an executor's journal: ")
+    assert successor.damage.startswith(f"{tmp_path}/journal:4: expected entries of an executor's journal: ")
     assert list(successor.running.values()) == [a_start("a")]
     assert list(successor.ended.values()) == [an_exit("b")]
 
@@ -166,3 +166,47 @@ def test_whole_journal_and_none_at_all_are_not_damaged(journal: Journal, tmp_pat
 
     assert reread(tmp_path).damage == ""
     assert Journal(str(tmp_path / "no journal")).damage == ""
+
+
+def test_journal_of_a_newer_version_is_refused_by_both_numbers_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(b'["fairlead executor journal",2]\n[["start","in another way"]]\n')
+
+    with pytest.raises(JournalNewer) as refusal:
+        Journal(str(path))
+
+    assert str(refusal.value) == (
+        f"{path}: expected version 1 of a journal, got version 2: start the version of the agent that wrote it; "
+        "nothing was changed"
+    )
+
+
+@pytest.mark.parametrize("line", ['["fairlead executor journal"]', '["fairlead executor journal","new"]'])
+def test_version_that_is_none_is_damage_and_the_rest_counts(
+    journal: Journal, tmp_path: Path, line: str
+) -> None:
+    journal.record(starts=[a_start("a")])
+    path = tmp_path / "journal"
+    path.write_text("\n".join([line, *path.read_text().split("\n")[1:]]))
+
+    successor = reread(tmp_path)
+
+    assert successor.damage.startswith(f"{path}:1: expected entries of an executor's journal: ")
+    assert list(successor.running) == [key_of("a")]
+
+
+def test_journal_of_before_there_were_versions_is_read_and_gets_one(tmp_path: Path) -> None:
+    """As commit 39edbb5 wrote it, the last before."""
+    path = tmp_path / "journal"
+    path.write_bytes((Path(__file__).parent / "journals" / "without-version").read_bytes())
+
+    successor = reread(tmp_path)
+    successor.open(boot_id="next", directories=[])
+    successor.close()
+
+    assert (successor.damage, list(successor.running), list(successor.ended)) == (
+        "",
+        [key_of("a")],
+        [key_of("b")],
+    )
+    assert path.read_text().splitlines()[0] == '["fairlead executor journal",1]'

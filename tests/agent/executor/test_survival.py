@@ -232,7 +232,7 @@ async def test_tasks_that_can_be_read_in_a_damaged_journal_are_reported(
     await first.lost()
     journal = tmp_path / "executor" / "journal"
     lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([b"rubbish\n", *lines[1:]]))
+    journal.write_bytes(b"".join([lines[0], b"rubbish\n", *lines[2:]]))
 
     second = await connect()
 
