@@ -29,16 +29,18 @@ CAPABILITIES: Final = ("skips-unknown", COLUMNS, ARRAYS, FOLLOWS_OUTPUT)
 """What this version can do beyond the first of the protocol, as it says in the first message of every session: messages and
 values that it does not know end no session, and what the words above say. What needs such a word is sent to peers that said it."""
 
-Capabilities = frozenset[str]
-"""What a peer said that it can do, as far as it matters here."""
+Capabilities = tuple[str, ...]
+"""What a peer said that it can do, as far as it matters here. In the order of ``CAPABILITIES``: they are written down, where the
+order of a set would be another in each process."""
 
-NONE: Final[Capabilities] = frozenset()
+NONE: Final[Capabilities] = ()
 """Of a peer of the first version, or one that has said nothing yet."""
 
 
 def read_capabilities(words: Iterable[str]) -> Capabilities:
     """The words that are known here; a newer peer may say more."""
-    return frozenset(CAPABILITIES).intersection(words)
+    said = set(words)
+    return tuple([word for word in CAPABILITIES if word in said])
 
 
 class Unknowns:

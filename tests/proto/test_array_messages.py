@@ -9,7 +9,7 @@ from fairlead_proto.agent_messages import read_orders, write_orders
 from fairlead_proto.fields import InvalidFieldError
 from fairlead_proto.ids import FrameworkId, TaskId
 from fairlead_proto.orders import LaunchTasks, UnreadableLaunch
-from fairlead_proto.peers import ARRAYS, NONE, Unknowns
+from fairlead_proto.peers import ARRAYS, NONE, Capabilities, Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.tasks import TaskArray, TaskSpec
 from fairlead_proto.v1 import agent_pb2, types_pb2
@@ -71,8 +71,8 @@ A = TaskArray(
 )
 
 
-@pytest.mark.parametrize("peer", [NONE, frozenset({ARRAYS})])
-def test_an_agent_is_ordered_the_same_tasks_as_an_array_or_each_for_itself(peer: frozenset[str]) -> None:
+@pytest.mark.parametrize("peer", [NONE, (ARRAYS,)])
+def test_an_agent_is_ordered_the_same_tasks_as_an_array_or_each_for_itself(peer: Capabilities) -> None:
     specs = array_messages.read_array("array", written(A), KINDS)
     other = TaskSpec(task_id=TaskId("t"), resources=(1, 1, 0, 0, 0), command=("true",), name="t")
     order = LaunchTasks(framework_id=F, tasks=(other, specs[0], specs[2]))

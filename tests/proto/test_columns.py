@@ -20,7 +20,7 @@ from fairlead_proto.v1 import agent_pb2, types_pb2
 
 KINDS = ResourceKinds()
 IDS = [f"t{number}" for number in range(columns.STATUSES_MIN)]
-PEER = frozenset({COLUMNS})
+PEER = (COLUMNS,)
 
 figures = st.integers(0, QUANTITY_MAX)
 usages = st.builds(

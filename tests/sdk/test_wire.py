@@ -62,7 +62,7 @@ def test_acknowledgements_are_lists_for_a_master_that_reads_those() -> None:
     items = (Acknowledgement("t1", 2, "a1"), Acknowledgement("t2", 1, "a2"), Acknowledgement("t3", 1, "a1"))
 
     (older,) = write_batches([(1, Acknowledge(items))])
-    (newer,) = write_batches([(1, Acknowledge(items))], frozenset({COLUMNS}))
+    (newer,) = write_batches([(1, Acknowledge(items))], (COLUMNS,))
 
     assert [item.task_id for item in older.calls[0].acknowledge.items] == ["t1", "t2", "t3"]
     assert not older.calls[0].acknowledge.columns
@@ -88,10 +88,8 @@ def test_members_of_arrays_reach_a_master_the_same_as_arrays_or_each_for_itself(
     accept = Accept(offer_id="o1", agent_id="a1", launches=launches)
 
     (older,) = write_batches([(1, accept)])
-    (newer,) = write_batches([(1, accept)], frozenset({ARRAYS}))
-    (mixed,) = write_batches(
-        [(1, replace(accept, launches=(*launches, Launch("t", other))))], frozenset({ARRAYS})
-    )
+    (newer,) = write_batches([(1, accept)], (ARRAYS,))
+    (mixed,) = write_batches([(1, replace(accept, launches=(*launches, Launch("t", other))))], (ARRAYS,))
 
     assert not older.calls[0].accept.arrays
     assert [list(array.indices) for array in newer.calls[0].accept.arrays] == [[1, 4], [2], [7]]
