@@ -22,9 +22,11 @@ from fairlead_cli.running import Run, explain, open_run, outcome_text
 from fairlead_cli.sandbox import AsyncConnection, async_connected
 from fairlead_cli.tables import printable
 from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.tasks import member_index
 from fairlead_proto.v1.operator_pb2 import ListTasksRequest
+from fairlead_sdk.calls import Launch
 from fairlead_sdk.framework import Framework
-from fairlead_sdk.task import Task, TaskResult
+from fairlead_sdk.task import TaskResult
 
 EXPLAIN_AFTER_S: Final = 2.0
 """Waiting this long is worth a reason: most tasks start within milliseconds."""
@@ -52,7 +54,7 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
     directory = OutputDirectory(Path(request.output)) if request.output else None
     if request.reconnect_timeout_ms is None:
         request = replace(request, reconnect_timeout_ms=RECONNECT_TIMEOUT_MS)
-    display = make_display(has_prefix=request.count > 1, is_quiet=is_quiet, is_json=is_json)
+    display = make_display(has_prefix=request.is_array, is_quiet=is_quiet, is_json=is_json)
     notes = _Notes()
     patience_s = (request.reconnect_timeout_ms or 0) / 1000
     async with (
@@ -60,7 +62,7 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
         open_run(request, connection, notes.say) as run,
     ):
         if directory is not None:
-            directory.check_free(task.task_id for task in run.tasks)
+            directory.check_free(run.task_ids())
         screen = notes.screen = Screen(display, run.framework.follow_output(), directory)
         try:
             with _interrupts(run, screen) as interrupted:
@@ -70,19 +72,18 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
                 finally:
                     explaining.cancel()
                 await screen.drain()
-                text = final_text(list(run.results.values()), len(run.tasks))
+                text = final_text(run.results, run.count)
                 if is_quiet and not interrupted.is_set() and _needs_words(run):
                     await screen.note(text)
                 else:
                     await screen.show(text, is_final=True)
-                if remark := finished_remark(run.results.values()):
+                if remark := finished_remark(run.results):
                     await screen.note(remark)
         finally:
             await notes.finish()
             await screen.close()
         if is_json:
-            found = [run.results[task.task_id] for task in run.tasks if task.task_id in run.results]
-            print_json([result_row(result, run.framework) for result in found])
+            print_json([result_row(result, run.framework) for result in run.results_in_order()])
         return EXIT_INTERRUPTED if interrupted.is_set() else exit_code(run)
 
 
@@ -117,17 +118,17 @@ async def _finish(run: Run, screen: Screen, connection: AsyncConnection) -> None
         shown.add(task)
         task.add_done_callback(shown.discard)
 
-    def launched(_task: Task, attempt_id: str) -> None:
-        if len(run.tasks) == 1:
-            later(_show_place(run, screen, connection, attempt_id))
+    def launched(launch: Launch) -> None:
+        if run.count == 1:
+            later(_show_place(run, screen, connection, launch.task_id))
 
     def retried(result: TaskResult) -> None:
-        if len(run.tasks) == 1:
+        if run.count == 1:
             later(screen.note(f"fairlead: {outcome_text(result)}; the task is run again"))
 
     def progressed() -> None:
         # If none can be run, the refusal that follows says all there is to say.
-        if len(run.tasks) > 1 and run.progress.refused < run.progress.total:
+        if run.count > 1 and run.progress.refused < run.progress.total:
             later(screen.show(progress_text(run.progress, is_bar=is_bar)))
 
     if is_bar:
@@ -177,7 +178,7 @@ def _interrupts(run: Run, screen: Screen) -> Iterator[asyncio.Event]:
             # Not sys.exit: a thread may be stuck in a write to a reader who never reads, and exit waits for threads.
             os._exit(EXIT_INTERRUPTED)
         interrupted.set()
-        left = len(run.tasks) - len(run.results)
+        left = run.count - len(run.results)
         run.kill()
         text = f"killing {left} task{'s' * (left != 1)}; Ctrl-C again leaves at once"
         notes.append(asyncio.create_task(screen.note(text)))
@@ -193,12 +194,11 @@ def _interrupts(run: Run, screen: Screen) -> Iterator[asyncio.Event]:
 
 def exit_code(run: Run) -> int:
     """A single task's own code, 128 + N for signal N; for several 0 if all finished, else 1."""
-    results = [run.results.get(task.task_id) for task in run.tasks]
-    if len(results) > 1:
-        return 0 if all(result is not None and result.ok for result in results) else 1
-    (result,) = results
-    if result is None:
+    if run.count > 1:
+        return 0 if len(run.results) == run.count and all(result.ok for result in run.results) else 1
+    if not run.results:
         return 1
+    (result,) = run.results
     if result.state is TaskState.FINISHED:
         return 0
     if result.signal is not None:
@@ -219,13 +219,13 @@ def final_text(results: Sequence[TaskResult], count: int) -> str:
     text = f"{count - len(failed) - len(killed)} of {count} tasks finished"
     text += f", {len(killed)} killed" if killed else ""
     first = next(iter([*failed, *killed]), None)
-    return f"{text}; first: {first.task.name} {outcome_text(first)}" if first is not None else text
+    return f"{text}; first: {first.name} {outcome_text(first)}" if first is not None else text
 
 
 def finished_remark(results: Iterable[TaskResult]) -> str:
     """What the agent has to say about tasks that FINISHED nevertheless, such as output it lost; empty if nothing."""
     remarks = [
-        f"{result.task.name}: {result.message}"
+        f"{result.name}: {result.message}"
         for result in results
         if result.state is TaskState.FINISHED and result.message
     ]
@@ -235,8 +235,8 @@ def finished_remark(results: Iterable[TaskResult]) -> str:
 
 def _needs_words(run: Run) -> bool:
     """Whether a single task ended in a way that its exit code does not tell."""
-    ends = [result.reason for result in run.results.values() if not result.ok]
-    return len(run.tasks) == 1 and any(reason not in (Reason.EXITED, Reason.NONE) for reason in ends)
+    ends = [result.reason for result in run.results if not result.ok]
+    return run.count == 1 and any(reason not in (Reason.EXITED, Reason.NONE) for reason in ends)
 
 
 def result_row(ended: TaskResult, framework: Framework) -> Row:
@@ -244,7 +244,8 @@ def result_row(ended: TaskResult, framework: Framework) -> Row:
     demand = ended.task.demand
     return {
         "id": ended.task_id,
-        "name": ended.task.name,
+        "index": member_index(ended.task_id),
+        "name": ended.name,
         "framework_id": framework.framework_id,
         "framework": framework.name,
         "role": framework.role,
@@ -261,7 +262,7 @@ def result_row(ended: TaskResult, framework: Framework) -> Row:
         "signal": ended.signal,
         "reason": ended.reason.value,
         "message": ended.message,
-        "command": list(ended.task.command),
+        "command": list(ended.command),
         "labels": dict(sorted(ended.task.labels.items())),
         "usage": None if ended.usage is None else usage(ended.usage),
     }

@@ -27,7 +27,8 @@ from fairlead_cli.run_request import RunRequest
 from fairlead_cli.running import Run, explain, open_run, outcome_text
 from fairlead_cli.sandbox import AsyncConnection, async_connected
 from fairlead_cli.state_directory import state_directory
-from fairlead_sdk.task import Task, TaskResult
+from fairlead_sdk.calls import Launch
+from fairlead_sdk.task import TaskResult
 
 ACCEPTED_TIMEOUT_S: Final = 60.0
 """For the child to start, register, and have its demand answered: a second, on a host that swaps many."""
@@ -220,8 +221,8 @@ async def _await_acceptance(run: Run, connection: AsyncConnection, finishing: as
     await finishing
 
 
-def _log_launch(task: Task, attempt_id: str) -> None:
-    _log.info("launched: %s as %s", task.name, attempt_id)
+def _log_launch(launch: Launch) -> None:
+    _log.info("launched: %s as %s", launch.name, launch.task_id)
 
 
 def _log_result(result: TaskResult) -> None:

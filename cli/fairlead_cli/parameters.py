@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from fairlead_cli.addresses import Text
+from fairlead_cli.array_options import check_array
 from fairlead_proto.fields import InvalidFieldError, read_role
 from fairlead_proto.limits import DURATION_MS_MAX, WEIGHT_MAX, WEIGHT_MIN
 from fairlead_proto.resources import ResourceError, parse_bytes, parse_milli
@@ -115,6 +116,7 @@ def _parse_role(text: str) -> str:
         raise ValueError(str(error).removeprefix("role: ")) from None
 
 
+ARRAY: Final = Text("indices", check_array)
 ROLE: Final = Text("role", _parse_role)
 DURATION: Final = Text("duration", parse_duration)
 RESOURCES: Final = Text("resources", _parse_resources)

@@ -4,7 +4,7 @@ A key is added, never renamed, never dropped. cpus and gpus are in cores and dev
 (int), times in milliseconds since 1970 by the master's clock. What is absent is null.
 """
 
-from fairlead_proto.tasks import TaskUsage
+from fairlead_proto.tasks import TaskUsage, member_index
 from fairlead_proto.v1 import operator_pb2, types_pb2
 from fairlead_telemetry import payloads
 from fairlead_telemetry.payloads import amounts, finite
@@ -21,6 +21,7 @@ def task(info: operator_pb2.TaskInfo) -> Row:
     asked = info.resources
     return {
         "id": info.task_id,
+        "index": member_index(info.task_id),
         **_same(info, "name", "framework_id", "framework", "role"),
         "agent_id": info.agent_id or None,
         "state": info.state,

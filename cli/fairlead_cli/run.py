@@ -1,5 +1,6 @@
 """`fairlead run`: one command as one task or many, attached to this shell or on its own."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import click
 
 from fairlead_cli.addresses import json_option, master_option
 from fairlead_cli.errors import Invalid
-from fairlead_cli.parameters import DURATION, PAIR, ROLE, TASK_DISK, TASK_MEM, WEIGHT
+from fairlead_cli.parameters import ARRAY, DURATION, PAIR, ROLE, TASK_DISK, TASK_MEM, WEIGHT
 from fairlead_proto.tasks import TASK_MEM_DEFAULT
 
 
@@ -33,7 +34,26 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
     "--role", type=ROLE, default="", help="Account its share is counted on, such as eng/ml [default: default]"
 )
 @click.option("--weight", type=WEIGHT, help="Of the role, if it has none yet.")
-@click.option("-n", "count", type=click.IntRange(1, 100_000), default=1, help="How many tasks of it to run.")
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(1, 100_000),
+    default=1,
+    help="How many tasks of it to run, with indices from 1.",
+)
+@click.option(
+    "--array",
+    type=ARRAY,
+    metavar="INDICES",
+    help="A task for each index: 7, 0-99, 0-99:2, 1,3,7-9; 0-99%20 runs at most 20 at once.",
+)
+@click.option(
+    "--each",
+    metavar="FILE|-",
+    help="A task for each line of a file or of standard input, with {} in CMD replaced by the line and {#} by its index from "
+    "0; without them the line is put behind CMD. Empty lines are left out.",
+)
+@click.option("--at-once", type=click.IntRange(1), help="Launch at most so many tasks at a time.")
 @click.option(
     "--env", "env", type=PAIR, multiple=True, metavar="K=V", help="Environment variable; repeatable."
 )
@@ -98,7 +118,15 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
 @click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Show output only, no state.")
 @master_option
 @json_option
-def run(*, as_json: bool, is_quiet: bool, detach: bool, env: Sequence[tuple[str, str]], **given: Any) -> int:
+def run(
+    *,
+    as_json: bool,
+    is_quiet: bool,
+    detach: bool,
+    env: Sequence[tuple[str, str]],
+    each: str | None,
+    **given: Any,
+) -> int:
     """Run a command on the cluster.
 
     No shell is involved: for one, run sh -c '...'. Standard input is not passed on: a task reads end of file. Attached,
@@ -106,15 +134,25 @@ def run(*, as_json: bool, is_quiet: bool, detach: bool, env: Sequence[tuple[str,
     output.
 
     The exit code is the task's own: 127 if its command was not found, 126 if it cannot be executed, 128+N if signal N ended
-    it. With -n COUNT it is 0 if all finished and 1 otherwise. It is 1 as well if a task was lost or never started, 2 for words
+    it. Of several tasks it is 0 if all finished and 1 otherwise. It is 1 as well if a task was lost or never started, 2 for words
     that cannot be used, 3 for a master away for longer than --wait or, later, --reconnect-timeout, 4 for a demand that no
     agent can ever meet and 130 after Ctrl-C.
 
+    Tasks of -n, --array and --each find their index in FAIRLEAD_TASK_INDEX and their number in FAIRLEAD_TASK_COUNT, and have ids
+    FRAMEWORK:INDEX.
+
     With --detach a process in the background goes on; if it ends, so do its tasks when the master has missed it for an hour.
     """
+    from fairlead_cli.array_options import read_each
+    from fairlead_cli.printing import print_json
     from fairlead_cli.run_request import RunRequest
 
-    request = RunRequest(env=dict(env), **given)
+    request = RunRequest(env=dict(env), each=None if each is None else read_each(each), **given)
+    if request.each is not None and not request.each:
+        print(f"fairlead: --each {each}: there is no line, so there is nothing to run", file=sys.stderr)
+        if as_json:
+            print_json([])
+        return 0
     if detach:
         if request.output:
             raise Invalid(

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from fairlead_cli.array_options import parse_array
 from fairlead_cli.errors import Invalid
-from fairlead_proto.tasks import TASK_MEM_DEFAULT
+from fairlead_proto.tasks import TASK_MEM_DEFAULT, has_place
+from fairlead_sdk.arrays import Array
 from fairlead_sdk.task import Task
 
 
@@ -19,6 +21,12 @@ class RunRequest:
     master: str
     command: Sequence[str]
     count: int = 1
+    """How many tasks, with indices from 1; 1 is a task without an index, unless ``array`` or ``each`` says more."""
+    array: str | None = None
+    """Indices, as ``parse_array`` reads them."""
+    each: Sequence[str] | None = None
+    """An argument for each task."""
+    at_once: int | None = None
     cpus: str = "1"
     mem: str = TASK_MEM_DEFAULT
     gpus: str = "0"
@@ -47,40 +55,67 @@ class RunRequest:
         """For listings: the name given, or the program's."""
         return self.name or PurePath(self.command[0]).name
 
-    def make_tasks(self, framework_id: str) -> list[Task]:
-        """The tasks, with ids made from the framework's.
+    @property
+    def is_array(self) -> bool:
+        """Whether tasks are told apart by an index, also if there is one only."""
+        return self.count > 1 or bool(self.array) or self.each is not None
+
+    def make_work(self, framework_id: str) -> Task | Array:
+        """What is to run, with ids made from the framework's.
 
         Raises:
             Invalid: something asked for cannot be; the text names it, what was expected and what came.
         """
-        return [self._make_task(f"{framework_id}-{index}", index) for index in range(1, self.count + 1)]
-
-    def check(self) -> None:
-        """Find out before anything is sent whether tasks can be made of this; raises as ``make_tasks``."""
-        if self.output and self.no_files:
-            raise Invalid("--output: expected tasks whose output is kept, got --no-files")
-        self._make_task("check", 1)
-
-    def _make_task(self, task_id: str, index: int) -> Task:
-        if self.workdir and not self.workdir.startswith("/"):
-            raise Invalid(f"--workdir: expected an absolute path on the agent's host, got {self.workdir!r}")
-        name = self.framework_name if self.count == 1 else f"{self.framework_name}-{index}"
         try:
-            return Task(
-                command=self.command,
-                cpus=self.cpus,
-                mem=self.mem,
-                gpus=self.gpus,
-                disk=self.disk,
-                name=name,
-                env=self.env,
-                working_directory=self.workdir,
-                files=not self.no_files,
-                constraints=self.constraints,
-                max_runtime=self.max_runtime,
-                grace_period=self.grace,
-                retry_failed=self.retries,
-                task_id=task_id,
-            )
+            if not self.is_array:
+                return self._make_task(f"{framework_id}-1", self.command)
+            over, at_once = self._members()
+            words = tuple(self.command)
+            if self.each is not None and not has_place(words):
+                words = (*words, "{}")
+            return Array(self._make_task(framework_id, words), over, at_once=at_once)
         except ValueError as error:
             raise Invalid(str(error)) from error
+
+    def check(self) -> None:
+        """Find out before anything is sent whether tasks can be made of this; raises as ``make_work``."""
+        if self.workdir and not self.workdir.startswith("/"):
+            raise Invalid(f"--workdir: expected an absolute path on the agent's host, got {self.workdir!r}")
+        if self.output and self.no_files:
+            raise Invalid("--output: expected tasks whose output is kept, got --no-files")
+        if (self.count > 1) + bool(self.array) + (self.each is not None) > 1:
+            raise Invalid("-n, --array, --each: expected one of them, got several")
+        if self.at_once is not None and not self.is_array:
+            raise Invalid("--at-once: expected -n, --array or --each beside it, got a single task")
+        self.make_work("check")
+
+    def _members(self) -> tuple[Sequence[int] | Sequence[str], int | None]:
+        """What they are told apart by, and how many may be launched at once."""
+        if self.each is not None:
+            return self.each, self.at_once
+        if not self.array:
+            return range(1, self.count + 1), self.at_once
+        indices, at_once = parse_array(self.array)
+        if at_once is not None and self.at_once is not None:
+            raise Invalid(
+                f"--at-once: expected it here or in --array, got both {self.at_once} and {self.array!r}"
+            )
+        return indices, at_once or self.at_once
+
+    def _make_task(self, task_id: str, command: Sequence[str]) -> Task:
+        return Task(
+            command=command,
+            cpus=self.cpus,
+            mem=self.mem,
+            gpus=self.gpus,
+            disk=self.disk,
+            name=self.framework_name,
+            env=self.env,
+            working_directory=self.workdir,
+            files=not self.no_files,
+            constraints=self.constraints,
+            max_runtime=self.max_runtime,
+            grace_period=self.grace,
+            retry_failed=self.retries,
+            task_id=task_id,
+        )

@@ -1,8 +1,7 @@
 """Runs a request's tasks through the SDK and says what happens to them, and to their master; attached and detached runs build on it."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -10,7 +9,6 @@ from fairlead_cli.errors import EXIT_UNREACHABLE, Failed, Refused, Unreachable
 from fairlead_cli.run_request import RunRequest
 from fairlead_cli.sandbox import AsyncConnection
 from fairlead_proto.task_state import TaskState
-from fairlead_proto.tasks import attempt_name
 from fairlead_proto.v1.operator_pb2 import (
     ExplainRequest,
     Explanation,
@@ -19,15 +17,13 @@ from fairlead_proto.v1.operator_pb2 import (
     WaitReason,
 )
 from fairlead_sdk import errors as sdk_errors
+from fairlead_sdk.arrays import Array
 from fairlead_sdk.clock import Clock, LoopClock, sleep
 from fairlead_sdk.errors import MasterUnreachable
 from fairlead_sdk.events import Connected, Disconnected
 from fairlead_sdk.framework import Framework
-from fairlead_sdk.jobs import Phase
+from fairlead_sdk.handles import OnLaunch
 from fairlead_sdk.task import Progress, Task, TaskResult
-
-Launched = Callable[[Task, str], None]
-"""Called with a task and the id of its attempt when an agent has it."""
 
 Say = Callable[[str], object]
 """Is given a line for a person."""
@@ -121,23 +117,36 @@ class Run:
 
     Attributes:
         framework: that they run in.
-        tasks: in order.
-        results: so far, by the id of the task's first attempt.
+        work: one task, or an array of them.
+        count: of the tasks.
+        results: so far, as they came.
         progress: how many are where.
     """
 
-    def __init__(self, framework: Framework, tasks: Sequence[Task]) -> None:
+    def __init__(self, framework: Framework, work: Task | Array) -> None:
         self.framework = framework
-        self.tasks = tuple(tasks)
-        self.results: dict[str, TaskResult] = {}
-        self.progress = Progress(waiting=len(tasks), running=0, finished=0, failed=0, retried=0)
-        self._retries = Counter[str]()
-        self._waiting = {task.task_id: task for task in tasks}
+        self.work = work
+        self.count = (work.count or 0) if isinstance(work, Array) else 1
+        self.results: list[TaskResult] = []
+        self.progress = Progress(waiting=self.count, running=0, finished=0, failed=0, retried=0)
         self._killed = asyncio.Event()
+
+    def task_ids(self) -> Iterator[str]:
+        """The ids of the tasks' first attempts."""
+        if not isinstance(self.work, Array):
+            return iter((self.work.task_id,))
+        return (member.task_id for member in self.work.members(self.work.template.task_id))
+
+    def results_in_order(self) -> list[TaskResult]:
+        """Those there are, in the order of the indices."""
+        indices = self.work.indices if isinstance(self.work, Array) else None
+        place = {index: place for place, index in enumerate(indices or ())}
+        by_index = [(result.member.index if result.member else 0, result) for result in self.results]
+        return [result for _, result in sorted(by_index, key=lambda item: place.get(item[0], item[0]))]
 
     async def finish(
         self,
-        on_launched: Launched,
+        on_launched: OnLaunch,
         on_result: Callable[[TaskResult], None],
         on_retry: Callable[[TaskResult], None],
         on_progress: Callable[[], None],
@@ -145,7 +154,7 @@ class Run:
         """Return when every task is over; after ``kill`` in bounded time.
 
         Args:
-            on_launched: as its type says.
+            on_launched: given an attempt that an agent has.
             on_result: given what became of a task.
             on_retry: given what became of an attempt whose task is run again for it.
             on_progress: called after changes.
@@ -157,20 +166,20 @@ class Run:
         """
 
         def progressed(progress: Progress) -> None:
-            self._note_launches(progress, on_launched)
             self.progress = progress
             on_progress()
 
-        def retried(result: TaskResult) -> None:
-            task_id = result.task.task_id
-            self._retries[task_id] += 1
-            self._waiting[task_id] = result.task
-            on_retry(result)
-
         async def collect() -> None:
-            arriving = self.framework.as_completed(self.tasks, on_progress=progressed, on_retry=retried)
+            framework, work = self.framework, self.work
+            arriving = (
+                framework.submit_array(work, on_launch=on_launched, on_progress=progressed, on_retry=on_retry)
+                if isinstance(work, Array)
+                else framework.as_completed(
+                    [work], on_launch=on_launched, on_progress=progressed, on_retry=on_retry
+                )
+            )
             async for result in arriving:
-                self.results[result.task.task_id] = result
+                self.results.append(result)
                 on_result(result)
 
         collecting = asyncio.create_task(collect())
@@ -178,7 +187,7 @@ class Run:
         try:
             await asyncio.wait({collecting, killed}, return_when=asyncio.FIRST_COMPLETED)
             if not collecting.done():
-                grace_ms = max(task.grace_period_ms or GRACE_DEFAULT_MS for task in self.tasks)
+                grace_ms = self._template.grace_period_ms or GRACE_DEFAULT_MS
                 await asyncio.wait({collecting}, timeout=grace_ms / 1000 + KILL_MARGIN_S)
         finally:
             killed.cancel()
@@ -187,26 +196,19 @@ class Run:
                 await asyncio.wait({collecting}, timeout=KILL_MARGIN_S)
         if not collecting.cancelled() and collecting.done():
             _raise_expected(collecting.exception(), self.framework.framework_id)
-        _raise_if_none_fits(list(self.results.values()))
+        _raise_if_none_fits(self.results)
 
     def kill(self) -> None:
         """Have all tasks that are not over ended; ``finish`` goes on until they are."""
         self._killed.set()
-        self.framework.request_kill([task.task_id for task in self.tasks if task.task_id not in self.results])
+        if isinstance(self.work, Array):
+            self.framework.request_array_kill(self.work.template.task_id)
+        else:
+            self.framework.request_kill([self.work.task_id])
 
-    def _note_launches(self, progress: Progress, on_launched: Launched) -> None:
-        # How many left the queue is known, and they leave it about in order: the search ends early.
-        left = len(self._waiting) - progress.waiting
-        for task_id, task in list(self._waiting.items()):
-            if left <= 0:
-                break
-            where = self.framework.state_of(task_id)
-            if where is not None and where[0] is not Phase.LIVE:
-                continue
-            del self._waiting[task_id]
-            left -= 1
-            if where is not None:
-                on_launched(task, attempt_name(task_id, self._retries[task_id] + 1))
+    @property
+    def _template(self) -> Task:
+        return self.work.template if isinstance(self.work, Array) else self.work
 
 
 def outcome_text(result: TaskResult) -> str:
@@ -293,7 +295,7 @@ async def open_run(request: RunRequest, connection: AsyncConnection, say: Say) -
     try:
         if request.weight is not None:
             await _say_if_weight_is_ignored(framework.role, request.weight, connection, say)
-        yield Run(framework, request.make_tasks(framework.framework_id))
+        yield Run(framework, request.make_work(framework.framework_id))
     finally:
         await framework.close()
 

@@ -1,7 +1,7 @@
 """Arrays: tasks that differ by an index, and perhaps by an argument; each is made when its turn comes."""
 
-from collections.abc import Iterable, Iterator, Sized
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Final
 
@@ -28,8 +28,8 @@ class Array:
 
     Args:
         template: what the members have in common; its ``task_id``, if it has one, is the array's id.
-        over: how many members, with indices from 0; or their indices, as a range; or one argument each, with indices from 0.
-            Arguments are taken as they are needed; if they have no length, there is no ``FAIRLEAD_TASK_COUNT``.
+        over: how many members, with indices from 0; or their indices, as a range or a list; or one argument each, with indices
+            from 0. Arguments are taken as they are needed; if they have no length, there is no ``FAIRLEAD_TASK_COUNT``.
         at_once: at most so many members are launched at a time; None is as many as there is room for.
 
     Raises:
@@ -37,21 +37,17 @@ class Array:
     """
 
     template: Task
-    over: int | range | Iterable[str]
+    over: int | Sequence[int] | Iterable[str]
     at_once: int | None = None
+
+    indices: Sequence[int] | None = field(init=False, repr=False)
+    """Of the members, if they have no arguments."""
 
     def __post_init__(self) -> None:
         if type(self.template) is not Task:
             raise ValueError(f"template: expected a Task, got {self.template!r}")
-        if isinstance(self.over, str | bytes) or not isinstance(self.over, int | Iterable):
-            raise ValueError(f"over: expected a count, a range or texts, got {self.over!r}")  # noqa: TRY004 - one kind of error
-        if isinstance(self.over, int) and not 0 <= self.over <= ARRAY_INDEX_MAX:
-            raise ValueError(f"over: expected a count of 0 to {ARRAY_INDEX_MAX}, got {self.over}")
-        if isinstance(self.over, range) and not all(
-            0 <= it <= ARRAY_INDEX_MAX for it in (*self.over[:1], *self.over[-1:])
-        ):
-            raise ValueError(f"over: expected indices of 0 to {ARRAY_INDEX_MAX}, got {self.over}")
-        if self.has_arguments and not has_place(self.template.command):
+        object.__setattr__(self, "indices", _read_indices(self.over))
+        if self.indices is None and not has_place(self.template.command):
             raise ValueError(
                 f"over: expected a place for the arguments, {{}} or {{#}}, in the command, got {list(self.template.command)}"
             )
@@ -62,16 +58,10 @@ class Array:
         fields.read_environment("env", last.environment(self.template.env))
 
     @property
-    def has_arguments(self) -> bool:
-        """Whether each member has an argument."""
-        return not isinstance(self.over, int | range)
-
-    @property
     def count(self) -> int | None:
         """How many members there are; None if that is known only when the arguments end."""
-        if isinstance(self.over, int):
-            return self.over
-        return len(self.over) if isinstance(self.over, Sized) else None
+        known = self.over if self.indices is None else self.indices
+        return len(known) if isinstance(known, Sized) else None
 
     def members(self, array_id: str) -> Iterator[ArrayMember]:
         """The members in order, each made when it is asked for.
@@ -80,23 +70,46 @@ class Array:
             ValueError: an argument cannot be used; what the arguments' own iterator raises comes through.
         """
         count = self.count or 0
-        if isinstance(self.over, int | range):
-            indices = range(self.over) if isinstance(self.over, int) else self.over
-            numbered: Iterable[tuple[int, str | None]] = zip(indices, repeat(None))
+        numbered: Iterable[tuple[int, str | None]]
+        if self.indices is not None:
+            numbered = zip(self.indices, repeat(None))
         else:
-            numbered = enumerate(self.over)
+            assert not isinstance(self.over, int), "a count has indices"
+            numbered = enumerate(map(_argument, self.over))
         for index, argument in numbered:
             member = ArrayMember(array_id=TaskId(array_id), index=index, count=count, argument=argument)
-            if self.has_arguments:
-                self._check(member)
+            if argument is not None:
+                fields.read_command(f"over: argument {index}", member.command(self.template.command))
             yield member
 
-    def _check(self, member: ArrayMember) -> None:
-        if type(member.argument) is not str or member.index > ARRAY_INDEX_MAX:
-            raise ValueError(
-                f"over: expected at most {ARRAY_INDEX_MAX} texts, got {member.argument!r} at {member.index}"
-            )
-        fields.read_command(f"over: argument {member.index}", member.command(self.template.command))
+
+def _read_indices(over: int | Sequence[int] | Iterable[str]) -> Sequence[int] | None:
+    """Give the indices that are meant; None if arguments are."""
+    expected = f"of 0 to {ARRAY_INDEX_MAX}"
+    if isinstance(over, int):
+        if not 0 <= over <= ARRAY_INDEX_MAX:
+            raise ValueError(f"over: expected a count {expected}, got {over}")
+        return range(over)
+    if isinstance(over, str | bytes) or not isinstance(over, Iterable):
+        raise ValueError(f"over: expected a count, indices or texts, got {over!r}")  # noqa: TRY004 - one kind of error
+    if isinstance(over, range):
+        indices: Sequence[int] = over
+        ends = (*over[:1], *over[-1:])
+    elif isinstance(over, Sequence) and over and isinstance(over[0], int):
+        indices = ends = tuple([int(index) for index in over])
+        if len(set(indices)) < len(indices):
+            raise ValueError("over: expected each index once, got one of them twice")
+    else:
+        return None
+    if strange := [index for index in ends if not 0 <= index <= ARRAY_INDEX_MAX]:
+        raise ValueError(f"over: expected indices {expected}, got {strange[0]}")
+    return indices
+
+
+def _argument(text: object) -> str:
+    if not isinstance(text, str):
+        raise ValueError(f"over: expected texts, got {text!r}")  # noqa: TRY004 - one kind of error
+    return text
 
 
 class Supply:

@@ -75,6 +75,12 @@ class Launch:
     """Which one, of an array whose template the task is."""
 
     @property
+    def name(self) -> str:
+        """For people: the task's name, of a member of an array with its index, or else the id."""
+        name = self.task.name if self.member is None else self.member.name(self.task.name)
+        return name or self.task_id
+
+    @property
     def size_bytes(self) -> int:
         """About how large the description of the attempt is in a message."""
         size = len(self.task_id) + self.task.size_bytes

@@ -294,12 +294,12 @@ class ArrayHandle:
         while not self._is_over:
             await self._news()
         self._raise()
-        return sorted(self._results.values(), key=self._order)
-
-    def _order(self, result: TaskResult) -> int:
-        assert result.member is not None, f"{result.task_id} is of no array"
-        over = self.array.over
-        return over.index(result.member.index) if isinstance(over, range) else result.member.index
+        results = [result for result in self._results.values() if result.member is not None]
+        indices = self.array.indices
+        if indices is None:
+            return sorted(results, key=lambda result: result.member.index if result.member else 0)
+        place = {index: place for place, index in enumerate(indices)}
+        return sorted(results, key=lambda result: place[result.member.index] if result.member else 0)
 
     async def _news(self) -> None:
         self._changed.clear()

@@ -44,7 +44,7 @@ class TaskOutput:
     task: Task
     """Of a member of an array, its template."""
     name: str
-    """Of the task, or the member."""
+    """Of the task, or the member; its id if it has none."""
     task_id: str
     """Of the attempt, as in ``TaskResult``."""
     path: str
@@ -65,7 +65,7 @@ class _Attempt:
 
     def __init__(self, launch: Launch) -> None:
         self.task = launch.task
-        self.name = launch.task.name if launch.member is None else launch.member.name(launch.task.name)
+        self.name = launch.name
         self.offsets = dict.fromkeys(PATHS, 0)
         self.totals: dict[str, int | None] = dict.fromkeys(PATHS)
         """What there is in all; None while nobody knows."""

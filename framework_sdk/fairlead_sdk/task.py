@@ -224,9 +224,14 @@ class TaskResult:
 
     @property
     def name(self) -> str:
-        """For people: the task's name, of a member of an array with its index, or else the task's id."""
+        """For people: the task's name, of a member of an array with its index, or else the id."""
         name = self.task.name if self.member is None else self.member.name(self.task.name)
         return name or self.task_id
+
+    @property
+    def command(self) -> Sequence[str]:
+        """What was run: the task's command, with the argument and the index of a member in it."""
+        return self.task.command if self.member is None else self.member.command(self.task.command)
 
     @property
     def ok(self) -> bool:

@@ -155,10 +155,9 @@ def _fill_arrays(accept: framework_pb2.Accept, launches: Sequence[Launch]) -> No
 def write_launch(launch: Launch) -> types_pb2.TaskSpec:
     """The description of one attempt."""
     task, member = launch.task, launch.member
-    name = task.name if member is None else member.name(task.name)
     return types_pb2.TaskSpec(
         task_id=launch.task_id,
-        name=name or launch.task_id,
+        name=launch.name,
         resources=write_amounts(task.demand),
         command=task.command if member is None else member.command(task.command),
         environment=task.env if member is None else member.environment(task.env),

@@ -27,6 +27,8 @@ COUNT_VARIABLE: Final = "FAIRLEAD_TASK_COUNT"
 _PLACE: Final = re.compile(r"\{\{#?\}\}|\{#?\}")
 """Where a command of an array has an argument or an index, or is written so that it has not."""
 
+_MEMBER_ID: Final = re.compile(r".+:(\d+)(?:\.\d+)?")
+
 
 def attempt_name(task_id: str, number: int) -> str:
     """The id of a task's attempt, counted from 1."""
@@ -152,6 +154,12 @@ class ArrayMember:
     def name(self, of_array: str) -> str:
         """The array's name and the index, for people; empty if the array has no name."""
         return f"{of_array}-{self.index}" if of_array else ""
+
+
+def member_index(task_id: str) -> int | None:
+    """The index in the id of an array's task, be it of a further attempt; None if the id has none."""
+    found = _MEMBER_ID.fullmatch(task_id)
+    return None if found is None else int(found[1])
 
 
 def has_place(words: Sequence[str]) -> bool:

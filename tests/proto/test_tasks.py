@@ -12,6 +12,7 @@ from fairlead_proto.tasks import (
     TaskArray,
     TaskSpec,
     has_place,
+    member_index,
 )
 
 AGENT = {"rack": "a", "zone": "eu-1", "hostname": "h1", "agent_id": "a1-1"}
@@ -105,3 +106,10 @@ def test_only_places_in_a_word_are_replaced(word: str, replaced: str, is_place: 
 
     assert member.command(["do", word]) == ("do", replaced)
     assert has_place(["do", word]) is is_place
+
+
+@pytest.mark.parametrize(
+    ("task_id", "index"), [("f1-1:7", 7), ("a:b:12.3", 12), ("f1-1-7", None), ("a:7.x", None), (":7", None)]
+)
+def test_the_index_of_a_member_is_in_its_id(task_id: str, index: int | None) -> None:
+    assert member_index(task_id) == index

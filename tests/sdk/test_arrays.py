@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -121,10 +121,11 @@ async def test_members_have_their_argument_their_index_and_the_count() -> None:
     assert (member.index, member.argument) == (1, "y z")
 
 
-async def test_indices_are_those_of_the_range_and_results_come_in_its_order() -> None:
+@pytest.mark.parametrize("over", [range(9, 2, -3), [9, 6, 3]])
+async def test_indices_are_those_given_and_results_come_in_their_order(over: Sequence[int]) -> None:
     master = a_master(cpus=1)
 
-    results = await results_of(master, Array(a_task(task_id="a"), range(9, 2, -3)))
+    results = await results_of(master, Array(a_task(task_id="a"), over))
 
     assert [result.task_id for result in results] == ["a:9", "a:6", "a:3"]
 
@@ -145,9 +146,11 @@ async def test_an_empty_array_is_over_at_once() -> None:
 @pytest.mark.parametrize(
     ("over", "options", "refusal"),
     [
-        ("abc", {}, "over: expected a count, a range or texts, got 'abc'"),
+        ("abc", {}, "over: expected a count, indices or texts, got 'abc'"),
         (-1, {}, "over: expected a count of 0 to 2147483647, got -1"),
-        (range(3, -3, -1), {}, r"over: expected indices of 0 to 2147483647, got range\(3, -3, -1\)"),
+        (range(3, -3, -1), {}, "over: expected indices of 0 to 2147483647, got -2"),
+        ([4, 2**31], {}, "over: expected indices of 0 to 2147483647, got 2147483648"),
+        ([4, 5, 4], {}, "over: expected each index once, got one of them twice"),
         (3, {"at_once": 0}, "at_once: expected 1 or more, got 0"),
     ],
 )

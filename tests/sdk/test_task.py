@@ -68,10 +68,11 @@ def test_a_bad_argument_is_refused_by_name(options: dict[str, Any], message: str
 
 
 def test_memory_that_is_not_said_is_what_the_command_line_gives() -> None:
-    shell = RunRequest(master="127.0.0.1:5050", command=["x"]).make_tasks("f")[0]
+    shell = RunRequest(master="127.0.0.1:5050", command=["x"]).make_work("f")
     [option] = [parameter for parameter in run.params if parameter.name == "mem"]
 
     assert Task(["x"]).demand.mem_bytes == 512 * 2**20
+    assert isinstance(shell, Task)
     assert shell.demand.mem_bytes == 512 * 2**20
     assert Task(["x"], mem=option.default).demand.mem_bytes == 512 * 2**20  # type: ignore[arg-type]  # untyped
 

@@ -120,7 +120,7 @@ def test_quiet_run_prints_output_only(invoke: Invoke) -> None:
 
 
 def test_run_of_many_names_each_line_and_adds_the_exit_codes_up(invoke: Invoke) -> None:
-    command = 'echo one; echo two; printf rest; test "${FAIRLEAD_TASK_ID##*-}" != 2'
+    command = 'echo one; echo two; printf rest; test "$FAIRLEAD_TASK_INDEX" != 2'
 
     outcome = invoke(
         "run", "-n", "3", "--cpus", "0.5", "--mem", "64MiB", "--name", "w", "--", "sh", "-c", command
@@ -142,7 +142,7 @@ def test_run_reads_no_file(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(GrpcTransport, "read_file", counted)
     monkeypatch.setattr(output, "LATE_MS", 60_000)  # on however busy a machine
-    command = 'test "${FAIRLEAD_TASK_ID##*-}" != 2 || echo words >&2'
+    command = 'test "$FAIRLEAD_TASK_INDEX" != 2 || echo words >&2'
 
     outcome = invoke("run", "-q", "-n", "3", "--name", "w", "--mem", "64MiB", "--", "sh", "-c", command)
 
@@ -162,7 +162,7 @@ def test_output_directory_has_a_file_for_each_stream_that_was_written_to(
     silent = invoke("run", "-q", "--mem", "64MiB", "--output", str(out), "--", "true")
 
     assert (outcome.code, outcome.out, outcome.err, silent.code) == (0, "", "", 0)
-    files = {path.name.rpartition("-")[2]: path.read_text() for path in out.iterdir()}
+    files = {path.name.rpartition(":")[2]: path.read_text() for path in out.iterdir()}
     numbers = "".join(f"{number}\n" for number in range(1, 20_001))
     assert files == {
         "1.stdout": numbers,
