@@ -47,6 +47,8 @@ class Launcher:
             number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN
         ]
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        # Below any limit that lets a program run at all.
+        self._low = [os.dup(self._null), os.dup(self._null)]
         # For itself the executor wants all descriptors it can have; its tasks get the limit it was started with.
         self._task_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._own_files = (self._task_files[1], self._task_files[1])
@@ -54,7 +56,8 @@ class Launcher:
 
     def close(self) -> None:
         """Launch no more."""
-        os.close(self._null)
+        for descriptor in (self._null, *self._low):
+            os.close(descriptor)
 
     def launch(self, start: Start, group_name: str) -> Launched:
         """Start the task's main process, inside its group from its first instruction.
@@ -129,8 +132,14 @@ class Launcher:
         self, program: str, argv: tuple[str, ...], environment: Mapping[str, str], streams: list[OutputStream]
     ) -> int:
         ends = [stream.write_end for stream in streams] or [self._null, self._null]
+        is_high = max(ends) >= self._task_files[0]
+        if is_high:
+            # The C library takes no descriptor to pass on that is beyond the limit in force, which is the task's.
+            for low, end in zip(self._low, ends, strict=True):
+                os.dup2(end, low, inheritable=False)
         actions = [
-            (os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate([self._null, *ends])
+            (os.POSIX_SPAWN_DUP2, descriptor, number)
+            for number, descriptor in enumerate([self._null, *(self._low if is_high else ends)])
         ]
         resource.setrlimit(resource.RLIMIT_NOFILE, self._task_files)
         try:
@@ -149,6 +158,10 @@ class Launcher:
             raise LaunchFailed(Reason.INVALID_TASK, f"command or environment: {error}") from error
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, self._own_files)
+            if is_high:
+                # An end that stayed open would keep the stream from ending.
+                for low in self._low:
+                    os.dup2(self._null, low, inheritable=False)
 
 
 def task_environment(start: Start, *, directory: str, path: str) -> dict[str, str]:

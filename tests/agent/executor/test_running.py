@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -100,6 +101,26 @@ async def test_task_without_files_has_no_sandbox_and_prints_to_nowhere(
         ["0", "->", "/dev/null"],
         ["2", "->", "/dev/null"],
     ]
+
+
+async def test_more_tasks_run_at_once_than_a_limit_on_descriptors_of_theirs_would_let(
+    connect: Connect, isolation: str
+) -> None:
+    """The usual limit of 1,024 ended at some five hundred tasks."""
+    own = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, own[1]))
+    try:
+        agent = await connect(isolation)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, own)
+
+    keys = [agent.shell(f"t{number}", "ulimit -n; exec sleep 1000") for number in range(60)]
+    last = agent.shell("last", "ulimit -n; ulimit -n >&2")
+    for key in keys:
+        await agent.started(key)
+
+    assert (await agent.exited(last)).exit_code == 0
+    assert (agent.output("last"), await agent.output_of("last", "stderr")) == ("128\n", "128\n")
 
 
 async def test_task_without_files_starts_in_the_directory_it_names(connect: Connect, tmp_path: Path) -> None:
