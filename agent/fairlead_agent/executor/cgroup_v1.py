@@ -31,6 +31,10 @@ _NO_QUOTA: Final = b"-1"
 
 _NO_LIMIT: Final = "-1"
 
+_READ_BYTES: Final = 4096
+_MODES: Final = {"memory.usage_in_bytes": os.O_RDONLY, "memory.oom_control": os.O_RDONLY}
+"""Of files that are not written."""
+
 _NLINK_OF_LEAF: Final = 2
 """Links to a group's directory with none below it."""
 
@@ -41,6 +45,10 @@ _SHARES_MIN: Final = 2
 
 _SPARES_MAX: Final = 64
 """Seats kept for later tasks: a burst of short tasks has a few dozen at a time; an empty group costs some KiB."""
+
+_KEPT_OPEN_MAX: Final = 256
+"""Seats whose files stay open, eight each: all that are used again and again. Of thousands that are in use at once the files
+are opened as they are needed, so that descriptors are left for the tasks' output."""
 
 _LEFTOVER_BYTES_MAX: Final = 1 << 20
 """Memory that a task leaves charged to a group that is used again. A short task leaves some 60 KiB of kernel memory, so a
@@ -132,7 +140,7 @@ class CgroupV1:
         try:
             for path in paths:
                 os.mkdir(path)
-            return Seat(*paths)
+            return Seat(*paths, is_kept_open=self._seat_count <= _KEPT_OPEN_MAX)
         except OSError:
             for path in paths:
                 cgroup_tree.try_remove(KernelTree(), path)
@@ -177,13 +185,16 @@ class CgroupV1:
 class Seat:
     """Groups for one task at a time."""
 
-    def __init__(self, cpu: str, memory: str, pids: str = "") -> None:
+    def __init__(self, cpu: str, memory: str, pids: str = "", *, is_kept_open: bool = True) -> None:
         """Take groups that exist. Raises OSError if they cannot be entered."""
         self._doors = [
             os.open(f"{path}/tasks", os.O_WRONLY | os.O_CLOEXEC) for path in (cpu, pids, memory) if path
         ]
         """Kept open: opening one costs as much as going through it."""
         self._quota = os.open(f"{cpu}/cpu.cfs_quota_us", os.O_WRONLY | os.O_CLOEXEC)
+        self._is_kept_open = is_kept_open
+        self._files: dict[str, int] = {}
+        """Of the memory group, by name."""
         self.cpu = cpu
         self.memory = memory
         self.pids = pids
@@ -234,42 +245,66 @@ class Seat:
                 self.set(f"{self.pids}/pids.max", "0")
 
     def make_ready(self, isolation: CgroupV1) -> bool:
-        """Prepare for the next task, which is made inside before its limits are set; false if something is left of this one."""
+        """Prepare for the next task, which is made inside before its limits are set; false if much is left of this one."""
         try:
-            if not self._doors or not self._is_empty():
+            if not self._doors or os.stat(self.memory).st_nlink > _NLINK_OF_LEAF:
+                return False  # The task has made groups below its own.
+            usage = self.read_memory("memory.usage_in_bytes")
+            if not usage or int(usage) > _LEFTOVER_BYTES_MAX:
                 return False
+            self.left_bytes = int(usage)
             if self.pids:
                 self.set(f"{self.pids}/pids.max", str(PIDS_MAX))
             if isolation.limits_swap:
-                cgroup_tree.write(f"{self.memory}/memory.memsw.limit_in_bytes", _NO_LIMIT)
-            cgroup_tree.write(f"{self.memory}/memory.limit_in_bytes", _NO_LIMIT)
-            cgroup_tree.write(f"{self.memory}/memory.max_usage_in_bytes", "0")
+                self.write_memory("memory.memsw.limit_in_bytes", _NO_LIMIT)
+            self.write_memory("memory.limit_in_bytes", _NO_LIMIT)
+            self.write_memory("memory.max_usage_in_bytes", "0")
         except OSError:
             return False
         if isolation.counts_cpu:
             self.cpu_ns_before = cgroup_tree.read_number(f"{self.cpu}/cpuacct.usage")
         return True
 
-    def _is_empty(self) -> bool:
-        """Whether there are no processes, no groups below that a task has made, and hardly any memory."""
-        if os.stat(self.memory).st_nlink > _NLINK_OF_LEAF or cgroup_tree.read_pids(self.memory):
-            return False
-        if self.memory_kills():
-            return False  # Nobody can reset that counter.
-        self.left_bytes = cgroup_tree.read_number(f"{self.memory}/memory.usage_in_bytes")
-        return self.left_bytes <= _LEFTOVER_BYTES_MAX
+    def read_memory(self, name: str) -> str:
+        """Give what a file of the memory group says, a page of it at most; empty if it cannot be read."""
+        try:
+            descriptor = self._open(name)
+        except OSError:
+            return ""
+        try:
+            return os.pread(descriptor, _READ_BYTES, 0).decode().strip()
+        except OSError:
+            return ""
+        finally:
+            self._close(descriptor)
 
-    def memory_kills(self) -> int:
-        """Give how many processes in it the kernel has killed for memory."""
-        return cgroup_tree.read_field(f"{self.memory}/memory.oom_control", "oom_kill")
+    def write_memory(self, name: str, value: str) -> None:
+        """Write to a file of the memory group. Raises OSError."""
+        descriptor = self._open(name)
+        try:
+            os.pwrite(descriptor, value.encode(), 0)
+        finally:
+            self._close(descriptor)
+
+    def _open(self, name: str) -> int:
+        descriptor = self._files.get(name)
+        if descriptor is None:
+            descriptor = os.open(f"{self.memory}/{name}", _MODES.get(name, os.O_RDWR) | os.O_CLOEXEC)
+            if self._is_kept_open:
+                self._files[name] = descriptor
+        return descriptor
+
+    def _close(self, descriptor: int) -> None:
+        if not self._is_kept_open:
+            os.close(descriptor)
 
     def close(self) -> None:
         """Close what is open; harmless when done twice."""
-        for descriptor in self._doors:
+        for descriptor in (*self._doors, *self._files.values()):
             os.close(descriptor)
         if self._doors:
             os.close(self._quota)
-        self._doors = []
+        self._doors, self._files = [], {}
 
     def remove(self) -> bool:
         """Close it and remove its groups; false if the kernel is not done with the one that memory is charged to."""
@@ -290,6 +325,10 @@ class GroupV1:
         self._seat = seat
         self._mem_limit_bytes = 0
         self._early_kills = 0
+        self._is_empty = False
+        """As the kernel said last: of an empty group nobody can fork."""
+        self._kills = 0
+        """As the kernel said last."""
 
     def enter(self) -> None:
         """Move the executor's only thread in."""
@@ -317,9 +356,9 @@ class GroupV1:
             return
         limit = str(limits.mem_bytes + self._seat.left_bytes)
         try:
-            cgroup_tree.write(f"{self._memory}/memory.limit_in_bytes", limit)
+            self._seat.write_memory("memory.limit_in_bytes", limit)
             if self._isolation.limits_swap:
-                cgroup_tree.write(f"{self._memory}/memory.memsw.limit_in_bytes", limit)
+                self._seat.write_memory("memory.memsw.limit_in_bytes", limit)
         except OSError as error:
             if error.errno != errno.EBUSY:
                 raise
@@ -328,7 +367,10 @@ class GroupV1:
 
     def pids(self) -> list[int]:
         """Give the living processes."""
-        return cgroup_tree.read_pids(self._memory)
+        # Opened each time: what the kernel lists in a file that stays open may be a second old.
+        found = cgroup_tree.read_pids(self._memory)
+        self._is_empty = not found
+        return found
 
     def kill(self) -> None:
         """Stop new processes from being made, then send SIGKILL to those there are."""
@@ -345,7 +387,7 @@ class GroupV1:
 
     def measure(self) -> Measurement:
         """Read the counters; CPU time is that of the living processes where cpuacct is not in the cpu hierarchy."""
-        usage = cgroup_tree.read_number(f"{self._memory}/memory.usage_in_bytes")
+        usage = int(self._seat.read_memory("memory.usage_in_bytes") or 0)
         cache = cgroup_tree.read_field(f"{self._memory}/memory.stat", "total_inactive_file")
         ended = self.measure_ended()
         cpu_time_ms = ended.cpu_time_ms if self._isolation.counts_cpu else cpu_time_ms_of(self.pids())
@@ -355,7 +397,7 @@ class GroupV1:
 
     def measure_ended(self) -> Measurement:
         """Read the counters that outlive the processes."""
-        peak = cgroup_tree.read_number(f"{self._memory}/memory.max_usage_in_bytes")
+        peak = int(self._seat.read_memory("memory.max_usage_in_bytes") or 0)
         return Measurement(
             cpu_time_ms=self._cpu_ns() // 1_000_000,
             mem_peak_bytes=max(peak - self._seat.left_bytes, 0),
@@ -369,11 +411,17 @@ class GroupV1:
 
     def memory_kills(self) -> int:
         """Give how many processes the kernel has killed for memory."""
-        return self._early_kills + self._seat.memory_kills()
+        for line in self._seat.read_memory("memory.oom_control").splitlines():
+            name, _, number = line.partition(" ")
+            if name == "oom_kill":
+                self._kills = int(number)
+        return self._early_kills + self._kills
 
     def remove(self) -> bool:
         """Give back the seat, or remove it."""
-        return self._isolation.take_back(self._seat) or self._seat.remove()
+        # The counter of kills cannot be reset.
+        is_usable = self._is_empty and not self._kills
+        return (is_usable and self._isolation.take_back(self._seat)) or self._seat.remove()
 
 
 def _has_swap() -> bool:
