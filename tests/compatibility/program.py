@@ -7,9 +7,11 @@ of one; it prints ``waiting``, and once GATE is there and its tasks are over it 
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
-from fairlead_sdk import Framework, Task
+import fairlead_sdk
+from fairlead_sdk import Framework, Task, TaskResult
 
 
 def a_task(script: str, host: str) -> Task:
@@ -32,12 +34,28 @@ async def on_host(framework: Framework, host: str, gate: str, held: asyncio.Barr
     over = await held_task
     outputs.append(await framework.stdout(over))
     (after,) = await framework.run([a_task("true", host)])
-    states = [result.state.name for result in (short, killed, over, after)]
+    many = await several(framework, a_task('echo "$FAIRLEAD_TASK_INDEX $0"', host))
+    states = [result.state.name for result in (short, killed, over, after, *many)]
+    outputs += [await framework.stdout(result) for result in many]
     return {
         "states": states,
         "exit_code": short.exit_code,
         "outputs": outputs,
     }
+
+
+async def several(framework: Framework, task: Task) -> list[TaskResult]:
+    """Three tasks with an index and a word each: an array, if this SDK has them."""
+    words = ["a", "b", "c"]
+    if hasattr(fairlead_sdk, "Array"):
+        array = fairlead_sdk.Array(replace(task, command=[*task.command, "{}"]), over=words)
+        return await framework.submit_array(array)
+    return await framework.run(
+        [
+            replace(task, command=[*task.command, word], env={"FAIRLEAD_TASK_INDEX": str(index)})
+            for index, word in enumerate(words)
+        ]
+    )
 
 
 async def main(master: str, gate: str, *hosts: str) -> None:

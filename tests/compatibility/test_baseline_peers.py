@@ -140,9 +140,9 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 DONE: dict[str, Any] = {
-    "states": ["FAILED", "KILLED", "FINISHED", "FINISHED"],
+    "states": ["FAILED", "KILLED", "FINISHED", "FINISHED", *["FINISHED"] * 3],
     "exit_code": 3,
-    "outputs": ["out\n", "err\n", "begun\n", "begun\nover\n"],
+    "outputs": ["out\n", "err\n", "begun\n", "begun\nover\n", "0 a\n", "1 b\n", "2 c\n"],
 }
 
 
