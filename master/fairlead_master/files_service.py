@@ -93,7 +93,13 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
 
     async def _find(self, task_id: str, framework_id: str, context: Context) -> Task:
         owner = FrameworkId(framework_id) if framework_id else None
-        found = find_by_id(self._runner.machine.master, TaskId(task_id), owner)
+        master = self._runner.machine.master
+        found = find_by_id(master, TaskId(task_id), owner)
+        if not found and master.recovering:
+            # Not NOT_FOUND, which ends whoever follows the output of a task over a restart of the master.
+            away = ", ".join(list(master.recovering)[:5])
+            detail = f"the agent of task {task_id!r} may not be back since the master's restart: waiting for {away}"
+            await context.abort(grpc.StatusCode.UNAVAILABLE, detail)
         if not found:
             detail = f"task_id: expected a task that was launched and is remembered, got {task_id!r}"
             await context.abort(grpc.StatusCode.NOT_FOUND, detail)

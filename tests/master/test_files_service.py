@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -160,3 +161,27 @@ async def test_a_stream_of_files_that_does_not_say_whose_it_is_is_ended(
 
     with pytest.raises(grpc.aio.AioRpcError, match="expected the files_token of a session"):
         await asyncio.wait_for(silent.read(), PATIENCE_S)
+
+
+async def test_a_task_whose_agent_is_not_back_since_a_restart_is_not_unknown(tmp_path: Path) -> None:
+    """Who follows its output would take that for the end."""
+    async with a_master(tmp_path) as master:
+        agent = RawAgent(master.port)
+        await agent.register()
+        await agent.close()
+
+    for_both = files_pb2.ReadRequest(task_id="t1", path="stdout")
+    codes = []
+    for directory in (tmp_path, tmp_path / "another"):
+        async with (
+            a_master(directory) as master,
+            grpc.aio.insecure_channel(f"127.0.0.1:{master.port}") as channel,
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await files_pb2_grpc.FilesServiceStub(channel).Read(for_both)
+            codes.append((error.value.code(), (error.value.details() or "").partition(" 't1'")[0]))
+
+    assert codes == [
+        (grpc.StatusCode.UNAVAILABLE, "the agent of task"),
+        (grpc.StatusCode.NOT_FOUND, "task_id: expected a task that was launched and is remembered, got"),
+    ]
