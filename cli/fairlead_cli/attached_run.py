@@ -56,9 +56,8 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
         request = replace(request, reconnect_timeout_ms=RECONNECT_TIMEOUT_MS)
     display = make_display(has_prefix=request.is_array, is_quiet=is_quiet, is_json=is_json)
     notes = _Notes()
-    patience_s = (request.reconnect_timeout_ms or 0) / 1000
     async with (
-        async_connected(request.master, patience_s=patience_s) as connection,
+        async_connected(request.master) as connection,
         open_run(request, connection, notes.say) as run,
     ):
         if directory is not None:

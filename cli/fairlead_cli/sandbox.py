@@ -1,7 +1,4 @@
-"""Reads a task's output through the master, once or as it is written.
-
-Asynchronous, because `run` follows many tasks at once; `logs` follows one.
-"""
+"""Reads a task's output through the master, once or as it is written, for `logs`; what `run` shows is pushed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,9 +29,6 @@ RETRY_S: Final = 0.25
 class AsyncConnection:
     """The services of one master, for an event loop."""
 
-    patience_s = PATIENCE_S
-    """How long the master, or an agent behind it, may be away while output is followed."""
-
     def __init__(self, address: str, channel: grpc.aio.Channel) -> None:
         self.address = address
         self.operator = OperatorServiceStub(channel)
@@ -49,17 +43,10 @@ class AsyncConnection:
 
 
 @asynccontextmanager
-async def async_connected(address: str, *, patience_s: float = 0.0) -> AsyncIterator[AsyncConnection]:
-    """A connection for as long as the context.
-
-    Args:
-        address: of the master.
-        patience_s: how long a master or agent may be away while output is followed, if that is longer than usual.
-    """
+async def async_connected(address: str) -> AsyncIterator[AsyncConnection]:
+    """A connection with the master at an address, for as long as the context."""
     async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
-        connection = AsyncConnection(address, channel)
-        connection.patience_s = max(patience_s, PATIENCE_S)
-        yield connection
+        yield AsyncConnection(address, channel)
 
 
 class Output(NamedTuple):
@@ -147,7 +134,7 @@ async def _read(
         wait_ms=wait_ms,
     )
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + connection.patience_s
+    deadline = loop.time() + PATIENCE_S
     while True:
         try:
             answer = await connection.call(

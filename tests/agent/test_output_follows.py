@@ -108,7 +108,10 @@ async def test_of_tasks_that_wrote_nothing_no_file_is_read_and_nothing_is_sent(
     assert (follow.task_ids, running.done(), host.sent.qsize()) == ([], False, 0)
 
 
-async def test_nothing_is_sent_before_the_last_message_was_taken(host: Host) -> None:
+async def test_nothing_is_sent_before_the_last_message_was_taken(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_follows, "PAUSE_S", 0)
     one, two = host.run("t1"), host.run("t2")
     host.follow()
     (one / "stdout").write_bytes(b"1")
@@ -119,8 +122,8 @@ async def test_nothing_is_sent_before_the_last_message_was_taken(host: Host) -> 
     (one / "stdout").write_bytes(b"1!")
     for status in (host.end("t1", TaskUsage(stdout_bytes=2)), host.end("t2", TaskUsage(stderr_bytes=1))):
         host.follows.ended([status])
-    for _ in range(100):
-        await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.to_thread(int)  # files are read in threads
     assert ([piece.data for piece in first.pieces], host.sent.qsize()) == ([b"1"], 0)
 
     host.follows.take(pb.FileRequests(taken=[1]))
@@ -131,27 +134,40 @@ async def test_nothing_is_sent_before_the_last_message_was_taken(host: Host) -> 
 
 
 async def test_a_message_is_no_larger_than_the_window_and_no_task_waits_for_another(host: Host) -> None:
-    loud, brief = host.run("t1"), host.run("t2")
-    (loud / "stdout").write_bytes(b"x" * 100_000)
-    (brief / "stdout").write_bytes(b"y")
-    host.follow(window_bytes=40_000)
+    louds = ["t1", "t2", "t3", "t4"]
+    for task_id in louds:
+        (host.run(task_id) / "stdout").write_bytes(b"x" * 100_000)
+    (host.run("t5") / "stdout").write_bytes(b"y")
+    host.follow(window_bytes=80_000)
     host.follows.ended(
-        [
-            host.end("t1", TaskUsage(stdout_bytes=100_000, stderr_bytes=0)),
-            host.end("t2", TaskUsage(stdout_bytes=1, stderr_bytes=0)),
-        ]
+        host.end(task_id, TaskUsage(stdout_bytes=100_000, stderr_bytes=0)) for task_id in louds
+    )
+    host.follows.ended([host.end("t5", TaskUsage(stdout_bytes=1, stderr_bytes=0))])
+
+    messages: list[list[tuple[str, str, int, bytes, bool]]] = []
+    while sum(piece[4] for message in messages for piece in message) < 5:
+        messages.append(await host.said())
+
+    sizes = [sum(len(data) for _, _, _, data, _ in message) for message in messages]
+    assert max(sizes) <= 80_000
+    assert ("t5", "stdout", 0, b"y", True) in messages[0]
+    for task_id in louds:
+        pieces = [piece for message in messages for piece in message if piece[0] == task_id]
+        assert b"".join(data for _, _, _, data, _ in pieces) == b"x" * 100_000
+        assert [piece[4] for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+
+
+async def test_what_does_not_fit_into_a_message_comes_with_the_next(host: Host) -> None:
+    for task_id in ("t1", "t2"):
+        (host.run(task_id) / "stdout").write_bytes(b"x" * 16_000)
+    host.follow(window_bytes=20_000)
+    host.follows.ended(
+        host.end(task_id, TaskUsage(stdout_bytes=16_000, stderr_bytes=0)) for task_id in ("t1", "t2")
     )
 
-    pieces = [await host.said()]
-    while ("t1", True) not in {(task_id, complete) for task_id, _, _, _, complete in pieces[-1]}:
-        pieces.append(await host.said())
+    sizes = [sum(len(data) for _, _, _, data, _ in await host.said()) for _ in range(2)]
 
-    sizes = [sum(len(data) for _, _, _, data, _ in message) for message in pieces]
-    assert max(sizes) <= 40_000
-    assert ("t2", "stdout", 0, b"y", True) in pieces[0]
-    loud_pieces = [piece for message in pieces for piece in message if piece[0] == "t1"]
-    assert b"".join(data for _, _, _, data, _ in loud_pieces) == b"x" * 100_000
-    assert [piece[4] for piece in loud_pieces] == [False] * (len(loud_pieces) - 1) + [True]
+    assert sizes == [20_000, 12_000]
 
 
 async def test_what_was_rotated_away_before_it_was_sent_is_left_out_by_its_offset(host: Host) -> None:
@@ -212,9 +228,12 @@ async def test_each_follower_has_a_place_of_its_own_and_one_that_leaves_hears_no
     await host.said(1)
     host.follow(pb.OutputPosition(task_id="t1", stdout_offset=1), number=2)
     second = await host.said(2)
+    _, running = host.follows._follows[1]
 
     host.follows.take(pb.FileRequests(unfollow=[1]))
+    await asyncio.gather(running, return_exceptions=True)
     (sandbox / "stdout").write_bytes(b"abcd")
 
     assert second == [("t1", "stdout", 1, b"bc", False)]
     assert await host.said(2) == [("t1", "stdout", 3, b"d", False)]
+    assert running.cancelled()

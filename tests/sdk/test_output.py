@@ -179,8 +179,7 @@ async def test_what_does_not_come_by_the_stream_is_read_when_the_task_is_over(
     """As of an agent of before there were such streams, or with a master of then."""
     if is_old:
         master.refusal = Refused("INVALID", "unimplemented")
-    else:
-        monkeypatch.setattr(output, "LATE_MS", 0)
+    monkeypatch.setattr(output, "LATE_MS", 60_000 if is_old else 0)
     master.files["stdout"] = b"abc"
     reading = Reading(master, "t1")
     if not is_old:
@@ -208,6 +207,7 @@ async def test_output_that_cannot_be_read_any_more_is_said_to_be_missing(
 
     assert (last.task_id, last.path, last.is_last) == ("t1", "stdout", True)
     assert "removed" in last.problem
+    assert master.read == [("stdout", 0)], "what never ran has nothing to be read"
 
 
 async def test_a_task_of_which_nobody_says_how_much_it_wrote_ends_where_its_agent_says(
