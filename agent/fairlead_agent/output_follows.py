@@ -1,8 +1,8 @@
 """Sends what tasks write to those who follow their framework, without a question for each task.
 
 What a task writes stays in its sandbox until a follower has room for it: nothing is kept here but how far each follower is, of
-tasks that wrote something. Files of tasks that run are looked at together, as often as that costs no more than a hundredth of a
-CPU; the end of a task says how much it wrote, so one that ends between two looks is read once, and not at all if it wrote nothing.
+tasks that wrote something. Files of tasks that run are looked at together, as often as that costs next to nothing; the end of a
+task says how much it wrote, so one that ends between two looks is read once, and not at all if it wrote nothing.
 """
 
 import asyncio
@@ -25,8 +25,12 @@ from fairlead_proto.v1 import agent_pb2 as pb
 LOOK_S: Final = 0.1
 """Between looks at the output of tasks that run: too short for a person to notice."""
 
-LOOK_SHARE_MAX: Final = 0.01
-"""Of a CPU, for these looks. Two files of one task take 3 µs: with more than 300 tasks the looks are farther apart."""
+LOOK_SHARE: Final = 0.003
+"""Of a CPU, for these looks. Two files of one task take 3 µs: with more than 100 tasks the looks are farther apart, with 640
+some 0.6 s, and nobody reads so many at once."""
+
+LOOK_S_MAX: Final = 2.0
+"""Between looks however many tasks there are: who waits for the one that speaks would take it for dead."""
 
 PAUSE_S: Final = 0.02
 """Between two messages for one follower, so that a burst of ends or lines shares them."""
@@ -254,7 +258,7 @@ class OutputFollows:
                     if (framework_id, task_id) in self._state.live:
                         for follow in self._by_framework.get(framework_id, {}).values():
                             follow.note(task_id, signs)
-                await asyncio.sleep(max(LOOK_S, took_s / LOOK_SHARE_MAX))
+                await asyncio.sleep(min(max(LOOK_S, took_s / LOOK_SHARE), LOOK_S_MAX))
         finally:
             self.forget()
 
