@@ -179,3 +179,21 @@ def test_peers_of_then_and_of_now_run_tasks_together_over_a_restart_of_the_maste
     results = [json.loads(program.line()) for program in programs]
     assert results == [dict.fromkeys(hosts, DONE)] * len(programs)
     assert [program.popen.wait(30) for program in programs] == [0] * len(programs)
+
+
+def test_an_agent_of_now_takes_over_what_one_of_then_ran(cluster: Cluster, then: Path) -> None:
+    """Its work directory, and its executor, which keeps its version as long as it has tasks."""
+    cluster.master(REPOSITORY)
+    agent = cluster.agent(then, "agent-0")
+    program = cluster.program(REPOSITORY, "agent-0", name="program")
+    assert all(process.is_of_its_tree() for process in (agent, program))
+
+    cluster.wait_for_agents(1)
+    program.tell("go")
+    assert program.line() == "waiting"
+    agent.kill()
+    assert cluster.agent(REPOSITORY, "agent-0").is_of_its_tree()
+    cluster.gate.touch()
+
+    assert json.loads(program.line()) == {"agent-0": DONE}
+    assert program.popen.wait(30) == 0
