@@ -173,11 +173,19 @@ class Candidates:
         if shape.scale != self.sizes.epoch:
             self._weigh(shape)
         shape.stamp = stamp
-        if not shape.window:
-            return
-        fitting = self.fitting(shape, [index for _, index in shape.window])
-        shape.window = self._scored(shape, fitting)
-        shape.members = set(fitting)
+        if shape.window:
+            shape.found = [index for _, index in shape.window]
+            shape.window, shape.members = [], set()
+        if shape.found:
+            shape.found = self.fitting(shape, shape.found)
+            shape.scores = self._scores(shape, shape.found)
+
+    @staticmethod
+    def heap_up(shape: Shape) -> None:
+        """The window is looked at once more as it was scored: make a heap of it."""
+        shape.window = list(zip(shape.scores, shape.found, strict=True))
+        shape.members = set(shape.found)
+        shape.found, shape.scores = [], []
         heapify(shape.window)
 
     def begin_window(self, shape: Shape, gained: Sequence[tuple[int, Vector]], stamp: int) -> None:
@@ -194,9 +202,8 @@ class Candidates:
                 score = 0.0
                 for place, factor in shape.factors:
                     score -= factor * had[place]
-                shape.window.append((score, index))
-                shape.members.add(index)
-        heapify(shape.window)
+                shape.found.append(index)
+                shape.scores.append(score)
 
     def refill_as_of(self, shape: Shape, then: list[list[int]], stamp: int) -> None:
         """Fill an empty window from what the shape has not read, as in the cycle ``stamp`` when columns were ``then``."""
@@ -228,12 +235,18 @@ class Candidates:
     def end_window(shape: Shape) -> None:
         """Let a shape have no candidates, read or not."""
         shape.window, shape.members, shape.spare, shape.unread = [], set(), [], []
+        shape.found, shape.scores = [], []
 
-    def _scored(self, shape: Shape, indexes: list[int]) -> list[tuple[float, int]]:
+    @staticmethod
+    def _scores(shape: Shape, indexes: list[int]) -> list[float]:
+        """Of each of them minus its score."""
+        if len(shape.checks) == 2:
+            (column, _, factor), (other, _, other_factor) = shape.checks
+            return [-factor * column[index] - other_factor * other[index] for index in indexes]
         scores = [0.0] * len(indexes)
         for column, _, factor in shape.checks:
             scores = [score - factor * column[index] for score, index in zip(scores, indexes, strict=True)]
-        return list(zip(scores, indexes, strict=True))
+        return scores
 
     def fitting(self, shape: Shape, indexes: list[int]) -> list[int]:
         """Those that have room for a unit now."""
@@ -262,7 +275,7 @@ class Candidates:
         """
         if shape.scale != self.sizes.epoch:
             self.rescore(shape, shape.stamp)
-        room = self._window - len(shape.window)
+        room = self._window - len(shape.window) - len(shape.found)
         if shape.is_choosy:
             matched = self._match_for(shape, room)
             if matched is None:
@@ -274,14 +287,21 @@ class Candidates:
             # There is room for all that is new, which is how it is on a full cluster, so no order matters.
             start, shape.noted_to = shape.noted_to, self.end
             hits = self.fitting(shape, self.log_since(start))
-            fresh = dict.fromkeys([index for index in hits if index not in shape.members])
+            members = shape.members or shape.found
+            fresh = dict.fromkeys([index for index in hits if index not in members])
         else:
             return True
         if fresh:
             self._counters.agents_examined += SCORE_EFFORT * len(fresh)
-            shape.window += self._scored(shape, list(fresh))
-            shape.members.update(fresh)
-            heapify(shape.window)
+            indexes = list(fresh)
+            scores = self._scores(shape, indexes)
+            if shape.window:
+                shape.window += zip(scores, indexes, strict=True)
+                shape.members.update(fresh)
+                heapify(shape.window)
+            else:
+                shape.found += indexes
+                shape.scores += scores
         return True
 
     def _match_for(self, shape: Shape, room: int) -> dict[int, None] | None:
@@ -293,7 +313,7 @@ class Candidates:
         fresh = dict.fromkeys(self.fitting(shape, shape.spare))
         shape.spare = []
         may_stop = False
-        members, counters, examined_max = shape.members, self._counters, self.examined_max
+        members, counters, examined_max = shape.members or set(shape.found), self._counters, self.examined_max
         while len(fresh) < room and self._has_unread(shape):
             start, end = self._next_unread(shape, _READ_CHUNK)
             for index in dict.fromkeys(self.fitting(shape, self.log[start:end])):
@@ -313,7 +333,7 @@ class Candidates:
 
     def _read_for(self, shape: Shape, room: int) -> dict[int, None]:
         """So many agents that fit and are not in the window, or all that are left to be read."""
-        members = shape.members
+        members = shape.members or set(shape.found)
         chunk = _READ_CHUNK
         spare = self.fitting(shape, shape.spare)
         # An agent that gained twice stands in the log twice, hence a dict and not a list.
@@ -344,7 +364,7 @@ class Candidates:
 
     def first_to_try(self, shape: Shape, order: Turns) -> int:
         """The first agent that is tried and has room, in the window or not; -1 if none has, or no two could."""
-        if len(shape.window) < 2 and not self._is_behind(shape):
+        if len(shape.found) < 2 and not self._is_behind(shape):
             return -1  # On a full cluster, of which one task ended.
         for index in order.tries():
             self._counters.agents_examined += 1
@@ -362,12 +382,10 @@ class Candidates:
         ``CUT_SHORT`` if matching stopped before.
         """
         while True:
-            if len(shape.window) < low and not self.refill(shape):
+            if len(shape.found) < low and not self.refill(shape):
                 return CUT_SHORT
-            fitting = self.fitting(shape, [index for _, index in shape.window])
-            if len(fitting) < len(shape.window):
-                shape.window = [(0.0, index) for index in fitting]
-                shape.members = set(fitting)
+            shape.found = fitting = self.fitting(shape, shape.found)
+            shape.scores = [0.0] * len(fitting)
             if len(fitting) >= low or not self._is_behind(shape):
                 return order.first(fitting) if fitting else -1
 
@@ -457,6 +475,8 @@ class Candidates:
             shape.members.discard(index)
             shape.window = [entry for entry in shape.window if entry[1] != index]
             heapify(shape.window)
+        if index in shape.found:
+            shape.note(index, None)
         if index in shape.spare:
             shape.spare = [other for other in shape.spare if other != index]
 

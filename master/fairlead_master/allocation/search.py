@@ -1,23 +1,21 @@
 """Finds the agent a unit goes to; knows nothing of accounts, shares or time.
 
-Demand classes are interned cluster-wide by unit and constraints into a ``Shape``: a thousand frameworks that want the
-same kind of task search once. A shape finds its agents through the *gain log*, an append-only list of agents whose free
-part grew or that joined. The shape reads each entry once, keeps what fits as candidates, and looks at no agent again
-until that agent gains; within a cycle free parts only shrink, so "does not fit" stays true until then. A release
-therefore costs one append, and each shape sees it when it next needs an agent.
+Demand classes are interned cluster-wide by unit and constraints into a ``Shape``: a thousand frameworks that want the same kind of task
+search once. A shape finds its agents through the *gain log*, an append-only list of agents whose free part grew or that joined. The shape
+reads each entry once, keeps what fits as candidates, and looks at no agent again until that agent gains; within a cycle free parts only
+shrink, so "does not fit" stays true until then. A release therefore costs one append, and each shape sees it when it next needs an agent.
 
-The window rule: a unit goes to the candidate with the best score among the shape's window. Before each choice, and
-whenever a candidate is dropped, a window that holds less than half of the rule's ``window`` is filled up to it from the
-unread part of the log, as far as that goes. Equal scores go to the agent that was added first. Where the rule goes by turns, a few agents are tried
-in their order first, whether or not they are in the window. Each shape starts to read what is new at a different offset
-and comes round, so that a hundred shapes do not contend for the same few agents. A shape whose candidates are exhausted is *parked* and takes no part until an agent
-that gained fits it.
+The window rule: a unit goes to the candidate with the best score among the shape's window. Before each choice, and whenever a candidate is
+dropped, a window that holds less than half of the rule's ``window`` is filled up to it from the unread part of the log, as far as that
+goes. Equal scores go to the agent that was added first. Where the rule goes by turns, a few agents are tried in their order first, whether
+or not they are in the window. Each shape starts to read what is new at a different offset and comes round, so that a hundred shapes do not
+contend for the same few agents. A shape whose candidates are exhausted is *parked* and takes no part until an agent that gained fits it.
 
-When agents gain, many parked shapes would take what they gained. Those are *woken*: they take part again, and are given
-their candidates, the agents they fitted then, once they are asked. When the agents that gained have room for none of
-them any more, all that were woken are parked at once. A task that ends so costs a comparison for each parked shape and a
-search for the first. Where so many are parked that comparing them is too much for one cycle, the next ones carry on;
-agents that gain meanwhile have their turn when all have been compared and some have been served.
+When agents gain, many parked shapes would take what they gained. Those are *woken*: they take part again, and are given their candidates,
+the agents they fitted then, once they are asked. When the agents that gained have room for none of them any more, all that were woken are
+parked at once. A task that ends so costs a comparison for each parked shape and a search for the first. Where so many are parked that
+comparing them is too much for one cycle, the next ones carry on; agents that gain meanwhile have their turn when all have been compared and
+some have been served.
 """
 
 from collections.abc import Container, Sequence
@@ -47,14 +45,12 @@ class AgentSearch:
 
     def __init__(self, fit: Fit, rule: Rule, counters: Counters, *, window: int | None = None) -> None:
         self.fit = fit
-        self.rule = rule
         self.changed = False
         """Whether an agent gained or a shape is wanted more since this was last set to False."""
         self.live_count = 0
         """Shapes that are wanted and not parked: while it is zero there is nothing a cycle could place."""
         self._counters = counters
-        window = window or rule.window
-        self._window = window
+        self._window = window = window or rule.window
         self._low = max(1, window // 2)
         self._candidates = Candidates(fit, rule, counters, window)
         self._columns = self._candidates.columns
@@ -97,8 +93,7 @@ class AgentSearch:
         self._woken_from = 0
         """To where they had before the last waking."""
         self._stamp = 0
-        self._falls = rule.falls
-        self._weighs_load = rule.weighs_load
+        self._falls, self._weighs_load = rule.falls, rule.weighs_load
         self._turns = turns.make(rule)
         self._shape_count = 0
 
@@ -252,14 +247,15 @@ class AgentSearch:
         """
         if self._turns is not None:
             return self._place_by_turns(shape, self._turns, takes=takes)
+        if (shape.stamp != self._stamp or not self._falls) and shape in self._woken:
+            self._look(shape)
         if shape.stamp != self._stamp or not self._falls:
-            if shape in self._woken:
-                self._look(shape)
-            if shape.stamp != self._stamp or not self._falls:
-                self._rescore(shape, self._stamp)
-        window = shape.window
-        if len(window) < self._low and not self._refill(shape):
+            self._rescore(shape, self._stamp)
+        elif shape.found:
+            self._candidates.heap_up(shape)
+        if len(shape.window) + len(shape.found) < self._low and not self._refill(shape):
             return CUT_SHORT
+        window = shape.window
         checks = shape.checks
         examined = 0
         while window:
@@ -284,9 +280,15 @@ class AgentSearch:
                     return index
                 heapreplace(window, (now, index))
                 examined += SCORE_EFFORT
-        self._counters.agents_examined += examined
-        self._park(shape)
-        return -1
+        self._counters.agents_examined += examined + bool(shape.found)
+        if not shape.found:
+            self._park(shape)
+            return -1
+        # All of these were scored just now, and may never be looked at again.
+        _, index = min(zip(shape.scores, shape.found, strict=True))
+        if takes:
+            self._take_first(shape, index)
+        return index
 
     def _place_by_turns(self, shape: Shape, order: Turns, *, takes: bool) -> int:
         """As ``place``, on the agent whose turn it is."""
@@ -314,7 +316,7 @@ class AgentSearch:
             self._candidates.add_load(index, shape.unit)
 
     def _take_first(self, shape: Shape, index: int) -> None:
-        """Take room on the agent on top of the window, and bring its entry up to date while it is at hand."""
+        """Take room on the best agent of the window, and bring its entry up to date while it is at hand."""
         if self._weighs_load:
             self._candidates.add_load(index, shape.unit)
         now = 0.0
@@ -325,7 +327,9 @@ class AgentSearch:
                 column[index] = have = have - least
                 fits_again = fits_again and have >= least
             now -= factor * have
-        if fits_again:
+        if shape.found:
+            shape.note(index, now if fits_again else None)
+        elif fits_again:
             heapreplace(shape.window, (now, index))
         else:
             heappop(shape.window)
@@ -353,8 +357,6 @@ class AgentSearch:
         if smallest != self._candidates.smallest:
             for shape in self.shapes():
                 self._candidates.judge(shape)
-
-    # --- parked and woken shapes --------------------------------------------------------------------------------
 
     def _park(self, shape: Shape) -> None:
         shape.parked = True
@@ -385,8 +387,7 @@ class AgentSearch:
         ]
         # More might not all have a place in a window, and then it matters which of them are read first.
         self._then = [] if len(gainers) < self._window else [list(column) for column in self._columns]
-        self._to_compare = list(self._parked_wanted)
-        self._to_compare.reverse()
+        self._to_compare = list(reversed(self._parked_wanted))
         self._counters.agents_examined += len(self._to_compare) // SHAPES_LISTED
         self._floor_of_compared = []
         self._woken_from = self._parked_to
@@ -475,15 +476,14 @@ class AgentSearch:
     def check(self) -> None:
         """Raise AssertionError unless columns, counts and parked shapes are what a full recomputation says."""
         for agent in self._candidates.agents():
-            expected = self._candidates.row(agent)
-            column = tuple(column[agent.index] for column in self._columns)
-            assert column == expected, f"agent {agent.agent_id}: columns say {column}, books {expected}"
-        live = [shape for shape in self.shapes() if shape.wanting and not shape.parked]
-        assert self.live_count == len(live), f"{len(live)} shapes are alive, {self.live_count} counted"
+            expected, row = self._candidates.row(agent), tuple(each[agent.index] for each in self._columns)
+            assert row == expected, f"agent {agent.agent_id}: columns say {row}, books {expected}"
+        live = sum(1 for shape in self.shapes() if shape.wanting and not shape.parked)
+        assert self.live_count == live, f"{live} shapes are alive, {self.live_count} counted"
         parked = [shape for shape in self.shapes() if shape.wanting and shape.parked]
         assert set(parked) == set(self._parked_wanted), "parked shapes miscounted"
         for shape in parked:
-            assert not shape.window, f"shape {shape.unit} is parked with candidates"
+            assert not [*shape.window, *shape.found], f"shape {shape.unit} is parked with candidates"
             read_to = max(shape.noted_to, self._parked_to)
             assert read_to <= self._read_to, f"shape {shape.unit} read outside of a cycle"
             assert not shape.unread, f"shape {shape.unit} is parked before it read the log"
@@ -496,5 +496,4 @@ class AgentSearch:
 
 def _least(floor: list[int], views: Sequence[Vector]) -> list[int]:
     """The least of each column in any of them."""
-    rows = [floor, *views] if floor else views
-    return list(map(min, *rows)) if len(rows) > 1 else list(*rows)
+    return [min(column) for column in zip(*([floor] if floor else []), *views, strict=True)]

@@ -13,8 +13,8 @@ class Shape:
     """A unit vector with its constraints, and where it might go."""
 
     __slots__ = (
-        "checks", "constraints", "effort", "excluded", "factors", "home", "is_choosy", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
-        "spare", "stamp", "takes", "unit", "unread", "view", "wanting", "window",
+        "checks", "constraints", "effort", "excluded", "factors", "found", "home", "is_choosy", "key", "members", "needs", "noted_to", "number", "parked", "references", "scale",
+        "scores", "spare", "stamp", "takes", "unit", "unread", "view", "wanting", "window",
     )  # fmt: skip
 
     def __init__(self, key: ShapeKey, excluded: Container[AgentId] | None, number: int) -> None:
@@ -45,10 +45,14 @@ class Shape:
         """Of each of these columns: its place, and the factor."""
         self.scale = -1
         """By which ``Sizes.epoch`` the factors were made."""
+        self.found: list[int] = []
+        self.scores: list[float] = []
+        """The window until it is looked at a second time in the cycle in which it was scored: indexes, and minus the score of each. Most
+        shapes of one unit never have a heap."""
         self.window: list[tuple[float, int]] = []
-        """A heap of (minus score, index)."""
+        """The window from then on: a heap of (minus score, index)."""
         self.members: set[int] = set()
-        """Indexes in the window. Asked for membership only, never iterated."""
+        """Indexes in the heap. Asked for membership only, never iterated."""
         self.spare: list[int] = []
         """Read from the log and found to fit then, the earliest last."""
         self.unread: list[tuple[int, int]] = []
@@ -57,3 +61,11 @@ class Shape:
         """The place in the log where the part begins that is in no range yet. While it is parked and wanted the search may know better."""
         self.stamp = -1
         """The cycle in which the window was scored."""
+
+    def note(self, index: int, score: float | None) -> None:
+        """Of an agent that is ``found``: minus its score now; None if it is no candidate any more."""
+        place = self.found.index(index)
+        if score is not None:
+            self.scores[place] = score
+        else:
+            del self.found[place], self.scores[place]
