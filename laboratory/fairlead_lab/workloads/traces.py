@@ -21,6 +21,7 @@ DURATION_S_MAX: Final = 366 * 24 * 3600
 CORES_MAX: Final = 1_000_000
 GPUS_MAX: Final = 1_000_000
 MEM_MB_MAX: Final = QUANTITY_MAX // 2**20
+_KINDS: Final = ResourceKinds()
 WITHOUT_DURATION: Final = "or --default-duration or --skip-without-duration for rows without"
 """What can be done about a row without a run time; a scenario has the same names, with ``_``."""
 
@@ -57,6 +58,6 @@ def read_demand(row: Row) -> Vector:
     if not (cpus or mem_mb or gpus):
         raise row.bad("cpus", "an amount above zero in cpus, mem_mb or gpus", "zero in all three")
     amounts = {"cpus": cpus * 1000, "mem": mem_mb * 2**20, "gpus": gpus * 1000}
-    return ResourceKinds().vector(
+    return _KINDS.vector(
         {name: max(1, round(amount)) if amount > 0 else 0 for name, amount in amounts.items()}
     )

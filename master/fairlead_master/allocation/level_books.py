@@ -167,15 +167,20 @@ class LevelBooks:
         self.new_policy = new_policy
         policy = new_policy()
         self._counts_units, self.balances = policy.counts_units, policy.balances
-        self.equal_by = self.divisors(EQUAL)
+        self.equal_by = self._divisors(EQUAL)
 
     def set_capacity(self, capacity: Vector, slots: int) -> None:
         """The sums over active agents."""
         self.capacity, self.slots = capacity, slots
-        self.equal_by = self.divisors(EQUAL)
+        self.equal_by = self._divisors(EQUAL)
 
     def divisors(self, weight: Weight) -> Divisors:
         """By what tallies of an account of this weight are divided."""
+        if weight is EQUAL:
+            return self.equal_by
+        return self._divisors(weight)
+
+    def _divisors(self, weight: Weight) -> Divisors:
         return tally_divisors(self.capacity, weight, counts_units=self._counts_units)
 
     def make(self, level: Level) -> Policy:
