@@ -38,6 +38,19 @@ def test_no_daemon_imports_rich_which_its_log_does_not_use(module: str) -> None:
     assert done.stdout == "False\n"
 
 
+def test_master_imports_policies_with_prices_only_when_one_is_named() -> None:
+    code = (
+        "import sys, fairlead_master.cli; from fairlead_master.allocation.policies.names import parse;"
+        "name = 'fairlead_master.allocation.multipliers'; before = name in sys.modules; parse('pf', ('cpus',));"
+        "print(before, name in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "False True\n"
+
+
 def test_a_command_that_ends_does_not_look_for_garbage() -> None:
     """Python looks over everything several times at its end, unless it is frozen: a quarter of a short command's time."""
     code = (

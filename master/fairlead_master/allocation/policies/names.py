@@ -1,7 +1,8 @@
 """The policies there are, by the name an operator writes.
 
 A name is a word, or a word, a colon and an argument: ``drf``, ``slots:4``. Each name makes a fresh policy; the allocator
-makes one for each group of accounts it ranks.
+makes one for each group of accounts it ranks. Those with prices, windows or linear programs are imported when they are named: a master
+that serves others starts without them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,13 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairlead_master.allocation.api import AllocationError, Policy
-from fairlead_master.allocation.policies import alpha, baa, bbf
 from fairlead_master.allocation.policies.asset import AssetFairness
 from fairlead_master.allocation.policies.drf import DominantResourceFairness
 from fairlead_master.allocation.policies.fifo import FirstComeFirstServed
 from fairlead_master.allocation.policies.max_min import UnitFairness
 from fairlead_master.allocation.policies.max_min_resource import ResourceFairness
-from fairlead_master.allocation.policies.pf import proportional_fairness
 from fairlead_master.allocation.policies.slots import SLOTS_MAX, SlotFairness
 from fairlead_master.allocation.policies.utilization import UtilizationFirst
 
@@ -51,6 +50,30 @@ def _max_min_of_resource(argument: str, resources: Sequence[str], /) -> Policy:
     return ResourceFairness(argument, resources.index(argument))
 
 
+def _proportional(name: str, /) -> Policy:
+    from fairlead_master.allocation.policies.pf import proportional_fairness
+
+    return proportional_fairness(name)
+
+
+def _alpha(word: str, argument: str, /) -> Policy:
+    from fairlead_master.allocation.policies import alpha
+
+    return alpha.parse(word, argument)
+
+
+def _bottleneck(argument: str | None, /) -> Policy:
+    from fairlead_master.allocation.policies import bbf
+
+    return bbf.BottleneckFairness() if argument is None else bbf.parse(argument)
+
+
+def _aware(name: str, /) -> Policy:
+    from fairlead_master.allocation.policies import baa
+
+    return baa.parse(name)
+
+
 _KINDS: Final[Mapping[str, _Kind]] = {
     "".join(kind.shown.partition(":")[:2]): kind
     for kind in (
@@ -60,19 +83,19 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         _Kind("max-min:RES", "max-min:cpus", _max_min_of_resource),
         _Kind("slots:K", "slots:4", _slots),
         _Kind("fifo", "fifo", lambda *_: FirstComeFirstServed()),
-        _Kind("pf", "pf", lambda *_: proportional_fairness()),
-        _Kind("ceei", "ceei", lambda *_: proportional_fairness("ceei")),
-        _Kind("alpha:A", "alpha:2", lambda argument, _: alpha.parse("alpha", argument)),
-        _Kind("alpha-tasks:A", "alpha-tasks:2", lambda argument, _: alpha.parse("alpha-tasks", argument)),
-        _Kind("bbf", "bbf", lambda *_: bbf.BottleneckFairness()),
+        _Kind("pf", "pf", lambda *_: _proportional("pf")),
+        _Kind("ceei", "ceei", lambda *_: _proportional("ceei")),
+        _Kind("alpha:A", "alpha:2", lambda argument, _: _alpha("alpha", argument)),
+        _Kind("alpha-tasks:A", "alpha-tasks:2", lambda argument, _: _alpha("alpha-tasks", argument)),
+        _Kind("bbf", "bbf", lambda *_: _bottleneck(None)),
         _Kind(
             "bbf:SECONDS",
             "bbf:60,95%",
-            lambda argument, _: bbf.parse(argument),
+            lambda argument, _: _bottleneck(argument),
             also_shown=("bbf:PERCENT%", "bbf:SECONDS,PERCENT%"),
         ),
-        _Kind("baa", "baa", lambda *_: baa.parse("baa")),
-        _Kind("baa:OBJECTIVE", "baa:tasks", lambda argument, _: baa.parse(f"baa:{argument}")),
+        _Kind("baa", "baa", lambda *_: _aware("baa")),
+        _Kind("baa:OBJECTIVE", "baa:tasks", lambda argument, _: _aware(f"baa:{argument}")),
         _Kind("utilization", "utilization", lambda *_: UtilizationFirst()),
     )
 }
