@@ -8,10 +8,10 @@ import pytest
 from fairlead_master.allocation.allocator import Allocator
 from fairlead_master.allocation.api import Grant
 from fairlead_master.allocation.feasibility import ASKED_MAX
-from fairlead_proto.ids import AgentId, FrameworkId
+from fairlead_proto.ids import AgentId, ClassId, FrameworkId
 from fairlead_proto.patterns import matches
 from fairlead_proto.resources import Vector
-from fairlead_proto.tasks import Constraint, Operator
+from fairlead_proto.tasks import Constraint, DemandClass, Operator
 from tests.allocation.builders import (
     add_agent,
     add_framework,
@@ -19,6 +19,7 @@ from tests.allocation.builders import (
     cpus_and_mem,
     launch,
     take_back,
+    units_of,
     want,
 )
 
@@ -217,6 +218,61 @@ def test_nothing_is_reserved_for_those_whom_nobody_passes_over() -> None:
     loop.run(0, 300_000)
 
     assert loop.looks_at_reserved == 0
+
+
+@pytest.mark.parametrize("others", [[], ["idle"], ["level"]])
+def test_nothing_is_reserved_for_who_holds_no_less_than_anybody(others: list[str]) -> None:
+    """Nobody passes it over, so a newcomer with nothing comes before it wherever a place becomes free."""
+    allocator = an_allocator(reservation_after_ms=1_000)
+    host = add_agent(allocator, "host", LARGE)
+    greedy = add_framework(allocator, "greedy", SMALL, 100)
+    for name in others:
+        add_framework(allocator, name, None if name == "idle" else SMALL, 100)
+    for now_ms in range(0, 10_000, 100):
+        for grant in allocator.cycle(now_ms):
+            launch(allocator, grant)
+        assert allocator.agent_books(host).reserved_for is None
+
+    add_framework(allocator, "newcomer", SMALL, 1)
+    allocator.cycle(10_000)
+    allocator.release(greedy, host, SMALL)
+
+    assert [grant.framework_id for grant in allocator.cycle(10_100)] == ["newcomer"]
+
+
+def test_a_reservation_ends_when_its_role_is_behind_nobody_any_more() -> None:
+    allocator, host, small, large = a_large_unit_passed_over()
+    allocator.cycle(1_000)
+    assert allocator.agent_books(host).reserved_for == large
+
+    allocator.charge(large, add_agent(allocator, "other", LARGE), LARGE)
+    want(allocator, small, SMALL, 3, now_ms=2_000)
+
+    assert units_of(allocator.cycle(2_000)) == {"small": 3}
+    assert allocator.agent_books(host).reserved_for is None
+
+
+def test_a_large_unit_behind_frameworks_or_classes_of_its_own_role_is_served_too() -> None:
+    for first in ("framework", "class"):
+        allocator = an_allocator(reservation_after_ms=1_000)
+        host = add_agent(allocator, "host", LARGE)
+        small = add_framework(allocator, "small", SMALL, 4, role="eng")
+        for grant in allocator.cycle(0):
+            launch(allocator, grant)
+        if first == "framework":
+            large = add_framework(allocator, "large", LARGE, 1, role="eng")
+        else:
+            large = small
+            classes = [
+                DemandClass(class_id=ClassId(name), unit=unit, units=1, constraints=())
+                for name, unit in (("large", LARGE), ("small", SMALL))
+            ]
+            allocator.set_demand(small, classes, 0)
+
+        for now_ms in (500, 1_500):
+            allocator.cycle(now_ms)
+
+        assert allocator.agent_books(host).reserved_for == large, first
 
 
 def test_the_reserved_agent_is_the_one_nearest_to_fitting() -> None:

@@ -295,6 +295,11 @@ class Hierarchy:
         for level in self._ranking.in_order():
             yield self.roles[Role(level.name.removesuffix(OWN))]
 
+    def behind(self) -> Callable[[Framework], bool]:
+        """Tells of frameworks whether anybody beside them or their roles has a larger key now. For one look: keys move."""
+        is_behind = self._ranking.behind()
+        return lambda framework: self._knows(framework) and is_behind(framework)
+
     def beside(self, parent: RoleAccount | None) -> list[RoleAccount]:
         """The roles below ``parent``, or at the top, in the same order."""
         accounts = parent.children.values() if parent is not None else self._at_the_top()

@@ -14,7 +14,7 @@ least it may until it comes first; then ``confirm`` *pins* it to the unit at han
 be first any more, and the next iteration ranks it again. The order is the same as if all had been known.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from fairlead_master.allocation.accounts import Framework, Level, RoleAccount
@@ -294,6 +294,25 @@ class LevelRanking:
                 yield from self.in_order(member)
             elif isinstance(member, Level):
                 yield member
+
+    def behind(self) -> Callable[[Framework], bool]:
+        """Tells of frameworks whether somebody beside them, or beside a level they are in, has a larger key now."""
+        largest: dict[Level, float] = {}
+
+        def is_behind(framework: Framework) -> bool:
+            level: Level | None = framework.role.own
+            name: str = framework.framework_id
+            while level is not None:
+                policy = level.policy
+                if policy is not None:
+                    if level not in largest:
+                        largest[level] = max(map(policy.key, level.members))
+                    if policy.key(name) < largest[level]:
+                        return True
+                name, level = level.name, level.above
+            return False
+
+        return is_behind
 
     def check(self) -> None:
         """Raise AssertionError unless counts and keys are those of levels made afresh from the books, ties included.

@@ -5,18 +5,22 @@ first role in the policy's order that is passed over, for its first wanted class
 agent is reserved for the unit: eligible, large enough when empty, with the smallest relative shortfall, ties to the agent
 added first. No other unit is placed there until the reserved one fits or is wanted no more, or the timer is stopped.
 
+A timer runs only for a unit that somebody may be served before: a later class of its framework, a framework beside its own
+or a role beside it or above, whose key is larger. Who holds no less than anybody waits because the cluster is full.
+
 Long enough is ``reservation_after_ms``, or as long as reservations have stood of late if that is longer. An agent that is
 emptied for a unit stands idle as long as the tasks on it take to end. Where they take hours, a reservation after ten
 seconds costs more than it mends (docs/adr/0018-reservations-follow-who-is-behind.md has figures).
 
 A grant to the class does not by itself stop its timer. A framework of large tasks gets its own places back whenever one of
 its tasks ends, and is passed over everywhere else: if such a grant ended the wait, the framework would stay behind for ever.
-A look stops the timer if, since the last look, the class got a unit and no role behind its own in the policy's order did.
+A look stops the timer if, since the last look, no role behind its own in the policy's order got a unit, and the class did
+or nobody is behind it.
 
 Not decided here: what happens on the agent once the unit fits; the cycle serves that unit before all others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Final
@@ -142,12 +146,15 @@ class Reservations:
             return False
         wait_ms = max(after_ms, self._usual_ms)
         self._next_look_ms = now_ms + max(1, wait_ms // LOOKS_PER_WAIT)
-        self._clocks = {role: clock for role, clock in self._clocks.items() if self._goes_on(clock)}
+        is_behind = self._behind()
+        self._clocks = {
+            role: clock for role, clock in self._clocks.items() if self._goes_on(clock, is_behind)
+        }
         is_any_free = self.cancel_void(search)
         # Classes no agent could hold are refused when they are declared, so they are rare: their agents have left since, or
         # somebody wants a thousand of them. One look asks no more agents for them than for others.
         asking = Asking()
-        self._start_clock(now_ms, asking)
+        self._start_clock(now_ms, asking, is_behind)
         self._due_ms = None
         for role, clock in self._clocks.items():
             if role in self.held:
@@ -169,10 +176,23 @@ class Reservations:
         }
         assert kept == marked, f"reservations {kept}, agents {marked}"
 
-    def _goes_on(self, clock: _Clock) -> bool:
+    def _behind(self) -> Callable[[Demand], bool]:
+        """Tells of demands whether others may be served first that do not come first in the policy's order."""
+        is_framework_behind = self._hierarchy.behind()
+
+        def is_behind(demand: Demand) -> bool:
+            framework = self._hierarchy.frameworks[demand.framework_id]
+            wanted = [other for other in framework.demands.values() if other.wants]
+            return demand is not wanted[-1] or is_framework_behind(framework)
+
+        return is_behind
+
+    def _goes_on(self, clock: _Clock, is_behind: Callable[[Demand], bool]) -> bool:
         """Whether the clock still runs at this look; makes it ready for the next one."""
         demand = self._demand(clock.framework_id, clock.class_id)
-        if demand is None or not demand.wants or not (demand.is_untouched or clock.was_passed_over):
+        if demand is None or not demand.wants:
+            return False
+        if not clock.was_passed_over and not (demand.is_untouched and is_behind(demand)):
             return False
         demand.is_untouched, clock.was_passed_over = True, False
         return True
@@ -208,12 +228,14 @@ class Reservations:
             return False
         return _may_hold(agent, demand)
 
-    def _start_clock(self, now_ms: int, asking: Asking) -> None:
+    def _start_clock(self, now_ms: int, asking: Asking, is_behind: Callable[[Demand], bool]) -> None:
         """For the first class in order that some agent could hold, unless a clock of its role runs already."""
         for role in self._hierarchy.order():
             if role.role in self.held:
                 continue
             for demand in _wanted(role, self._hierarchy):
+                if role.role not in self._clocks and not is_behind(demand):
+                    continue
                 if any(_may_be_asked_to_hold(agent, demand, asking) for agent in self._agents.values()):
                     if role.role not in self._clocks:
                         demand.is_untouched = True
