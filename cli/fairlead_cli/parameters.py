@@ -146,3 +146,25 @@ def child_option(command: Command) -> Command:
     return click.option("--stop-with-parent", is_flag=True, hidden=True, expose_value=False, callback=watch)(
         command
     )
+
+
+def trace_options(command: Command) -> Command:
+    """Add what says how the rows of a trace are read: ``user_column``, ``default_duration_ms``, ``skip_without_duration``."""
+    for option in (
+        click.option(
+            "--skip-without-duration",
+            is_flag=True,
+            help="Leave out rows without a run time [default: they are an error]",
+        ),
+        click.option(
+            "--default-duration", "default_duration_ms", type=DURATION, help="For rows without a run time."
+        ),
+        click.option(
+            "--user-column",
+            default="user_id",
+            show_default=True,
+            help="Column of the trace that names the owner.",
+        ),
+    ):
+        command = option(command)
+    return command

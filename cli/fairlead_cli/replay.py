@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from fairlead_cli.addresses import ADDRESS, json_option
 from fairlead_cli.agent import ISOLATIONS
 from fairlead_cli.errors import expected_errors
-from fairlead_cli.parameters import DURATION, RESOURCES
+from fairlead_cli.parameters import DURATION, RESOURCES, trace_options
 from fairlead_local.end_signals import ended_as_by_ctrl_c
 
 
@@ -71,15 +71,7 @@ def demo() -> int:
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the record of every task."
 )
-@click.option(
-    "--user-column", default="user_id", show_default=True, help="Column of the trace that names the owner."
-)
-@click.option("--default-duration", "default_duration_ms", type=DURATION, help="For rows without a run time.")
-@click.option(
-    "--skip-without-duration",
-    is_flag=True,
-    help="Leave out rows without a run time [default: they are an error]",
-)
+@trace_options
 @json_option
 @click.pass_context
 def replay(

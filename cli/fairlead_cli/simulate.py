@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from fairlead_cli.addresses import json_option
-from fairlead_cli.parameters import DURATION
+from fairlead_cli.parameters import DURATION, trace_options
 from fairlead_cli.whatif import or_from_cluster
 
 if TYPE_CHECKING:
@@ -126,15 +126,7 @@ class Request:
     type=DURATION,
     help="End each run so long after the first arrival, or after now.",
 )
-@click.option(
-    "--user-column", default="user_id", show_default=True, help="Column of the trace that names the owner."
-)
-@click.option("--default-duration", "default_duration_ms", type=DURATION, help="For rows without a run time.")
-@click.option(
-    "--skip-without-duration",
-    is_flag=True,
-    help="Leave out rows without a run time [default: they are an error]",
-)
+@trace_options
 @click.option("--processes", type=click.IntRange(1, 256), help="Runs at a time [default: one for each CPU]")
 @click.option(
     "--out",
