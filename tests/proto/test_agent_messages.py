@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+from fairlead_proto import convert
 from fairlead_proto.agent_messages import (
+    REGISTER_COMMAND_BYTES_MAX,
+    STATUSES_PER_MESSAGE_MAX,
     read_heartbeat,
     read_orders,
     read_register,
@@ -14,6 +17,7 @@ from fairlead_proto.agent_messages import (
 )
 from fairlead_proto.codes import RefusalCode
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.orders import (
     AcknowledgeStatuses,
     ConfirmAgent,
@@ -95,3 +99,49 @@ def test_statuses_and_heartbeats_arrive_as_they_were_given() -> None:
     assert read_statuses(statuses.statuses, Unknowns()) == (STATUS,)
     assert heartbeat.agent_time_ms == 1_000
     assert read_heartbeat(heartbeat, KINDS) == ((1, 2, 3, 4, 5), usages)
+
+
+def a_registration_of(*specs: TaskSpec) -> AgentConnected:
+    return AgentConnected(
+        agent_id=STATUS.agent_id,
+        incarnation=1,
+        hostname="h",
+        total=(1000, 0, 0, 0, 3),
+        attributes={},
+        tasks=tuple(
+            RunningTask(framework_id=F, spec=spec, state=TaskState.RUNNING, sequence=1) for spec in specs
+        ),
+    )
+
+
+def test_many_statuses_are_cut_into_messages() -> None:
+    statuses = tuple(
+        replace(STATUS, task_id=TaskId(f"t{number}")) for number in range(2 * STATUSES_PER_MESSAGE_MAX + 1)
+    )
+
+    messages = write_statuses(statuses)
+
+    assert [len(message.statuses.statuses) for message in messages] == [1_000, 1_000, 1]
+    read_back = [
+        convert.read_status("status", status, Unknowns())
+        for message in messages
+        for status in message.statuses.statuses
+    ]
+    assert tuple(read_back) == statuses
+
+
+def test_registration_with_huge_commands_stays_below_the_size_of_a_message() -> None:
+    huge = "x" * 100_000
+    specs = [replace(SPEC, task_id=TaskId(f"t{number}"), command=("sh", "-c", huge)) for number in range(200)]
+    assert sum(len(word) for spec in specs for word in spec.command) > REGISTER_COMMAND_BYTES_MAX
+
+    message = write_register(a_registration_of(*specs), KINDS)
+
+    assert message.ByteSize() < MESSAGE_BYTES_MAX
+    assert [list(task.task.command) for task in message.register.tasks] == [["sh"]] * 200
+
+
+def test_registration_with_ordinary_commands_has_them_whole() -> None:
+    message = write_register(a_registration_of(SPEC), KINDS)
+
+    assert list(message.register.tasks[0].task.command) == ["sh", "-c", "true"]

@@ -10,23 +10,16 @@ from fairlead_agent.core.events import Ordered, SessionOpened
 from fairlead_agent.session import read_batch
 from fairlead_proto import convert
 from fairlead_proto.agent_messages import (
-    REGISTER_COMMAND_BYTES_MAX,
-    STATUSES_PER_MESSAGE_MAX,
-    write_register,
     write_statuses,
 )
 from fairlead_proto.codes import RefusalCode
-from fairlead_proto.ids import FrameworkId
-from fairlead_proto.limits import MESSAGE_BYTES_MAX
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, UnreadableLaunch
 from fairlead_proto.peers import Unknowns
-from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
-from fairlead_proto.task_state import Reason, TaskState
-from fairlead_proto.tasks import RunningTask, TaskSpec
+from fairlead_proto.task_state import Reason
+from fairlead_proto.tasks import TaskSpec
 from fairlead_proto.v1 import agent_pb2, types_pb2
 from tests.agent.builders import (
-    AGENT,
     KINDS,
     Driver,
     a_key,
@@ -34,7 +27,6 @@ from tests.agent.builders import (
     a_launch,
     a_registration,
     a_spec,
-    a_status,
     an_ack,
 )
 from tests.builders.messages import any_message, from_a_newer_peer, spoiled
@@ -89,20 +81,6 @@ def a_kill_message(task_id: str, **fields: int) -> agent_pb2.MasterMessage:
 def an_acknowledgement(task_id: str, sequence: int) -> agent_pb2.MasterMessage:
     item = agent_pb2.StatusAcknowledgement(framework_id="f1", task_id=task_id, sequence=sequence)
     return agent_pb2.MasterMessage(acknowledge=agent_pb2.AcknowledgeStatuses(items=[item]))
-
-
-def a_registration_of(*specs: TaskSpec) -> AgentConnected:
-    return AgentConnected(
-        agent_id=AGENT,
-        incarnation=1,
-        hostname="h",
-        total=(1000, 0, 0, 0),
-        attributes={},
-        tasks=tuple(
-            RunningTask(framework_id=FrameworkId("f1"), spec=spec, state=TaskState.RUNNING, sequence=1)
-            for spec in specs
-        ),
-    )
 
 
 def test_orders_are_read_in_order_with_the_epoch_of_their_batch() -> None:
@@ -262,34 +240,3 @@ def test_the_version_of_a_master_is_read_beside_words_that_nobody_knows() -> Non
     assert isinstance(event, Ordered)
     assert isinstance(event.order, ConfirmAgent)
     assert event.order.version == "9.9"
-
-
-def test_many_statuses_are_cut_into_messages() -> None:
-    statuses = tuple(a_status(f"t{number}") for number in range(2 * STATUSES_PER_MESSAGE_MAX + 1))
-
-    messages = write_statuses(statuses)
-
-    assert [len(message.statuses.statuses) for message in messages] == [1_000, 1_000, 1]
-    read_back = [
-        convert.read_status("status", status, Unknowns())
-        for message in messages
-        for status in message.statuses.statuses
-    ]
-    assert tuple(read_back) == statuses
-
-
-def test_registration_with_huge_commands_stays_below_the_size_of_a_message() -> None:
-    huge = "x" * 100_000
-    specs = [a_spec(f"t{number}", command=("sh", "-c", huge)) for number in range(200)]
-    assert sum(len(word) for spec in specs for word in spec.command) > REGISTER_COMMAND_BYTES_MAX
-
-    message = write_register(a_registration_of(*specs), KINDS)
-
-    assert message.ByteSize() < MESSAGE_BYTES_MAX
-    assert [list(task.task.command) for task in message.register.tasks] == [["sh"]] * 200
-
-
-def test_registration_with_ordinary_commands_has_them_whole() -> None:
-    message = write_register(a_registration_of(a_spec(command=("sh", "-c", "true"))), KINDS)
-
-    assert list(message.register.tasks[0].task.command) == ["sh", "-c", "true"]
