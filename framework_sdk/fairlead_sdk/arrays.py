@@ -139,6 +139,11 @@ class Supply:
         return self.is_spent and not self.job_ids
 
     @property
+    def is_dying(self) -> bool:
+        """Whether there are members left to be ended unmade."""
+        return self.is_killed and not self.is_spent
+
+    @property
     def promised(self) -> int:
         """How many further members are certain to come as soon as there is room for them."""
         return (
@@ -153,7 +158,11 @@ class Supply:
 
     def allowed(self, count: int) -> int:
         """How many of so many may be begun now without too many at once."""
-        return count if self._at_once is None else min(count, self._at_once - len(self.job_ids))
+        return (
+            count
+            if self._at_once is None or self.is_killed
+            else min(count, self._at_once - len(self.job_ids))
+        )
 
     def next(self) -> ArrayMember | None:
         """Make the next member; None if there is none."""

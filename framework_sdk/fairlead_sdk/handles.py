@@ -1,6 +1,7 @@
 """Waiting for tasks: a handle on one, the group a run makes of many, and a handle on an array."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Protocol, TypeVar
 
@@ -258,8 +259,7 @@ class ArrayHandle:
         """Of the array; its members have the index behind it."""
         self._owner = owner
         self._tally = tally
-        self._results: dict[str, TaskResult] = {}
-        self._made = 0
+        self._results: deque[TaskResult] = deque()
         self._changed = asyncio.Event()
         self._is_over = False
         self._error: BaseException | None = None
@@ -284,7 +284,7 @@ class ArrayHandle:
     async def __aiter__(self) -> AsyncIterator[TaskResult]:
         while True:
             while self._results:
-                yield self._results.pop(next(iter(self._results)))
+                yield self._results.popleft()
             if self._is_over:
                 break
             await self._news()
@@ -294,12 +294,9 @@ class ArrayHandle:
         while not self._is_over:
             await self._news()
         self._raise()
-        results = [result for result in self._results.values() if result.member is not None]
-        indices = self.array.indices
-        if indices is None:
-            return sorted(results, key=lambda result: result.member.index if result.member else 0)
-        place = {index: place for place, index in enumerate(indices)}
-        return sorted(results, key=lambda result: place[result.member.index] if result.member else 0)
+        place = {index: place for place, index in enumerate(self.array.indices or ())}
+        by_index = [(result.member.index if result.member else 0, result) for result in self._results]
+        return [result for _, result in sorted(by_index, key=lambda item: place.get(item[0], item[0]))]
 
     async def _news(self) -> None:
         self._changed.clear()
@@ -317,7 +314,7 @@ class ArrayHandle:
         """Keep the result; see ``Listener``."""
         self._tally.ended(job_id, outcome)
         if isinstance(outcome, TaskResult):
-            self._results[job_id] = outcome
+            self._results.append(outcome)
             self._changed.set()
         else:
             self._error = self._error or outcome

@@ -47,6 +47,9 @@ MISFITS_MAX: Final = 10
 MEMBERS_AHEAD: Final = 4_000
 """Members of arrays made before they can be launched. Half of it are twice what one offer can take."""
 
+KILLED_AT_ONCE: Final = 4_000
+"""Members of a killed array ended unmade in one piece: some 50 ms, where a million would hold everything up for 20 s."""
+
 INFEASIBLE_PATIENCE_MS: Final = 60_000
 """How long a demand that could be met before may be refused as infeasible: its only agent may be restarting."""
 
@@ -194,6 +197,8 @@ class Workload:
 
     def next_deadline_ms(self) -> int | None:
         """When ``expire`` has something to do; None if nothing waits for time to pass."""
+        if self._finder is None and any(supply.is_dying for supply in self._arrays.values()):
+            return 0
         return min((due_ms for due_ms, _ in self._away.deadlines()), default=None)
 
     def expire(self, now_ms: int) -> list[Action]:
@@ -376,7 +381,7 @@ class Workload:
         """Make members of one array, so many of them to wait or to be sought, and promise the rest."""
         actions: list[Action] = []
         begun, room = 0, supply.allowed(room)
-        while (supply.is_killed or begun < room) and (member := supply.next()) is not None:
+        while begun < room and len(actions) < KILLED_AT_ONCE and (member := supply.next()) is not None:
             try:
                 job = self._make_job(member.task_id, supply.task, member=member, unix_ms=supply.unix_ms)
             except ValueError as error:

@@ -211,6 +211,20 @@ async def test_the_demand_counts_members_that_are_not_made_yet() -> None:
     assert len(workload) == workload_module.MEMBERS_AHEAD
 
 
+async def test_a_large_array_is_killed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload_module, "KILLED_AT_ONCE", 100)
+    workload = Workload(unreachable_timeout_ms=1000)
+    workload.submit_array("a", sweep(10_000, at_once=1), unix_ms=0)
+
+    parts = [len(workload.kill_array("a"))]
+    while workload.next_deadline_ms() is not None:
+        parts.append(len(workload.expire(0)))
+
+    assert max(parts) <= 102
+    assert sum(parts) == 10_000 + 1  # and that the array is over
+    assert len(workload) == 0
+
+
 async def test_results_come_as_they_end() -> None:
     master = a_master()
     for index, duration_ms in enumerate((300, 100, 200)):
