@@ -21,6 +21,9 @@ CONSTRAINT_EFFORT: Final = 5
 """What it takes to ask an agent for one constraint, in looks at one column of it: some 0.5 µs. Values, which are compared one by
 one, and patterns come on top."""
 
+_FINENESS: Final = 10**9
+"""Parts of an agent that loads are told in."""
+
 _VALUES_PER_LOOK: Final = 5
 _PATTERN_EFFORT: Final = 40
 _STEPS_PER_LOOK: Final = 12
@@ -131,3 +134,10 @@ class Fit:
     def fits_now(self, agent: Agent, unit: Vector) -> bool:
         """Whether the unit fits beside what the agent holds, whoever the agent is reserved for."""
         return fits(self.view(unit), self.available(agent)) and self.large_enough(agent, unit)
+
+
+def load(used: Vector, total: Vector) -> int:
+    """The largest used part of what there is, in billionths."""
+    return max(
+        [_FINENESS * amount // size for amount, size in zip(used, total, strict=True) if size > 0], default=0
+    )

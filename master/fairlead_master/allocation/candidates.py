@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify
 from typing import Final
 
-from fairlead_master.allocation.agents import CONSTRAINT_EFFORT, HIDDEN, Agent, Fit
+from fairlead_master.allocation.agents import CONSTRAINT_EFFORT, HIDDEN, Agent, Fit, load
 from fairlead_master.allocation.api import Counters
 from fairlead_master.allocation.placement import Rule
+from fairlead_master.allocation.rooms import Rooms
 from fairlead_master.allocation.shape import Shape
 from fairlead_master.allocation.sizes import Sizes
 from fairlead_master.allocation.turns import Turns
@@ -30,6 +31,12 @@ SCORE_EFFORT: Final = 4
 CUT_SHORT: Final = -2
 """In place of an index: the cycle has looked at enough agents before it found one."""
 
+_RARELY: Final = 8
+"""Where fewer than one in so many had room of those that were read, few may have on the whole cluster."""
+
+_CELLS_FROM: Final = 1_000
+"""Entries still to be read from which on it is cheaper to ask who has room at all."""
+
 _RANGES_MAX: Final = 8
 """Unread ranges of a shape before they are made one again."""
 
@@ -44,9 +51,6 @@ FREED_PER_CYCLE: Final = 100
 
 UNFREED_MAX: Final = 2_000
 """Of those that nobody uses and that are not freed yet, some 20 MB. Beyond it each that is dropped frees one."""
-
-_FINENESS: Final = 10**9
-"""Parts of an agent that loads are told in."""
 
 _ANYTHING: Final = -(2**80)
 """The least of a column that is scored and not needed: an agent may be below zero there."""
@@ -70,6 +74,7 @@ class Candidates:
         self.unfreed: deque[Shape] = deque()
         """Shapes that nobody uses, held so that what their windows hold is not freed all at once."""
         self.sizes = Sizes(fit.width)
+        self.rooms = Rooms(self.columns[: fit.width], counters)
         self._fit = fit
         self._rule = rule
         self._counters = counters
@@ -106,6 +111,7 @@ class Candidates:
         self._logged_at[agent.index] = -1
         for column in self.columns:
             column[agent.index] = HIDDEN
+        self.rooms.changed[agent.index] = None
         self.sizes.forget(agent.index)
 
     @property
@@ -124,20 +130,21 @@ class Candidates:
         for column, amount in zip(self.columns, self.row(agent), strict=True):
             column[agent.index] = amount
         self._used[agent.index] = agent.charged
+        self.rooms.changed[agent.index] = None
 
     def row(self, agent: Agent) -> Vector:
         """What columns say of the agent, by its books."""
         if not agent.visible:
             return (HIDDEN,) * len(self.columns)
         available = self._fit.available(agent)
-        return (*available, _load(agent.charged, agent.total)) if self._rule.weighs_load else available
+        return (*available, load(agent.charged, agent.total)) if self._rule.weighs_load else available
 
     def add_load(self, index: int, unit: Vector) -> None:
         """A unit more is used on the agent than its books say yet, where the rule weighs load."""
         agent = self._agents[index]
         assert agent is not None, f"a unit was placed on agent number {index}, which left"
         self._used[index] = used = add(self._used[index], unit)
-        self.columns[-1][index] = _load(used, agent.total)
+        self.columns[-1][index] = load(used, agent.total)
 
     def note_gain(self, index: int, read_to: int) -> None:
         """The agent gained; nobody has read the log beyond the place ``read_to``."""
@@ -338,9 +345,8 @@ class Candidates:
         spare = self.fitting(shape, shape.spare)
         # An agent that gained twice stands in the log twice, hence a dict and not a list.
         fresh: dict[int, None] = {}
-        # A full cluster is sooner looked at as a whole than read from a log in which each agent stands many times. The
-        # order in which agents are read matters only if not all of them have a place.
-        is_new = not (shape.noted_to or members or spare or shape.unread)
+        # Cells say what agents have now, and not what they had as ``refill_as_of`` wants it.
+        may_ask = shape.takes[0][0] is self.columns[shape.needs[0][0]]
         while True:
             if len(fresh) + len(spare) <= room:
                 fresh.update(dict.fromkeys([index for index in spare if index not in members]))
@@ -351,16 +357,26 @@ class Candidates:
                     fresh[index] = None
             if len(fresh) == room or not self._has_unread(shape):
                 break
-            if is_new and chunk > _READ_CHUNK and len(self.log) > 2 * len(self._agents):
-                is_new = False
-                everywhere = self.fitting(shape, list(range(len(self._agents))))
-                if len(everywhere) < room:
-                    fresh, shape.unread = dict.fromkeys(everywhere), []
+            if may_ask and chunk > _READ_CHUNK and len(fresh) * _RARELY < room:
+                may_ask = False
+                # The order in which agents are read matters only if not all of them have a place.
+                everywhere = self._all_with_room(shape)
+                if everywhere is not None and len(everywhere) < room:
+                    fresh, shape.unread = dict.fromkeys([i for i in everywhere if i not in members]), []
                     break
             spare = self._read(shape, chunk)
             chunk = min(2 * chunk, _READ_CHUNK_MAX)
         shape.spare = spare
         return fresh
+
+    def _all_with_room(self, shape: Shape) -> list[int] | None:
+        """All agents that have room for a unit; None if it is dearer to find them than to read on, or perhaps so."""
+        places = self._places
+        left = sum(bisect_left(places, to) - bisect_left(places, start) for start, to in shape.unread)
+        if left < min(_CELLS_FROM, 2 * len(self._agents)):
+            return None
+        perhaps = self.rooms.perhaps(shape.needs)
+        return None if perhaps is None else self.fitting(shape, perhaps)
 
     def first_to_try(self, shape: Shape, order: Turns) -> int:
         """The first agent that is tried and has room, in the window or not; -1 if none has, or no two could."""
@@ -479,10 +495,3 @@ class Candidates:
             shape.note(index, None)
         if index in shape.spare:
             shape.spare = [other for other in shape.spare if other != index]
-
-
-def _load(used: Vector, total: Vector) -> int:
-    """The largest used part of what there is, in billionths."""
-    return max(
-        [_FINENESS * amount // size for amount, size in zip(used, total, strict=True) if size > 0], default=0
-    )

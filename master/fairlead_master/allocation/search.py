@@ -53,7 +53,7 @@ class AgentSearch:
         self._window = window = window or rule.window
         self._low = max(1, window // 2)
         self._candidates = Candidates(fit, rule, counters, window)
-        self._columns = self._candidates.columns
+        self._columns, self._changed = self._candidates.columns, self._candidates.rooms.changed
         # Handed on as they are, since a call between costs as much as some of them.
         self._rescore = self._candidates.rescore
         self._refill = self._candidates.refill
@@ -310,6 +310,7 @@ class AgentSearch:
 
     def take(self, shape: Shape, index: int) -> None:
         """Take room for one unit on an agent that ``place`` did not choose."""
+        self._changed[index] = None
         for column, amount in shape.takes:
             column[index] -= amount
         if self._weighs_load:
@@ -319,8 +320,8 @@ class AgentSearch:
         """Take room on the best agent of the window, and bring its entry up to date while it is at hand."""
         if self._weighs_load:
             self._candidates.add_load(index, shape.unit)
-        now = 0.0
-        fits_again = True
+        self._changed[index] = None
+        now, fits_again = 0.0, True
         for column, least, factor in shape.checks:
             have = column[index]
             if least > 0:
