@@ -19,6 +19,7 @@ from fairlead_bench.process_stats import cpu_seconds, pss_bytes
 from fairlead_bench.rows import Row, percentile
 from fairlead_bench.stream_floor import FloorKind, FloorLoad
 from fairlead_bench.traffic import Load, Snapshot, Traffic, total
+from fairlead_proto.peers import COLUMNS
 
 ANSWER_TIMEOUT_S: Final = 40.0
 """Of a generator: it answers at once, but a drain may take all of its own time."""
@@ -45,6 +46,9 @@ class ControlPathOptions:
     tasks_per_s: float = 0.0
     """If not zero, an offered load: the frameworks together want so many tasks a second, ``demand`` at a time."""
     roles: int = 10
+    capabilities: tuple[str, ...] = (COLUMNS,)
+    """Of agents and frameworks. With ``ARRAYS`` the tasks of an accept are one array, else single tasks; none: peers of the
+    first version of the protocol."""
     warm_s: float = 3.0
     measure_s: float = 15.0
     tasks_min: int = 0
@@ -163,6 +167,7 @@ def _split(options: ControlPathOptions, address: str) -> list[Load]:
             demand=options.demand,
             is_steady=options.is_steady,
             roles=options.roles,
+            capabilities=options.capabilities,
             demand_interval_s=options.frameworks * options.demand / rate if rate else 0.0,
         )
         for index, (agents, frameworks) in enumerate(

@@ -22,6 +22,13 @@ from typing import Any, Final
 import grpc
 
 from fairlead_bench.traffic import LATENCIES_KEPT, Load, Snapshot, Traffic
+from fairlead_proto.agent_messages import write_statuses
+from fairlead_proto.array_messages import task_ids
+from fairlead_proto.columns import fill_acknowledgements, read_statuses
+from fairlead_proto.ids import AgentId, FrameworkId, TaskId
+from fairlead_proto.peers import ARRAYS, COLUMNS, Unknowns
+from fairlead_proto.task_state import Reason, TaskState
+from fairlead_proto.tasks import TaskStatus, TaskUsage
 from fairlead_proto.v1 import agent_pb2, framework_pb2, types_pb2
 
 DRAIN_TIMEOUT_S: Final = 20.0
@@ -95,6 +102,7 @@ class _Agent:
         )
         self._unacknowledged: dict[tuple[str, str], int] = {}
         self._agent_id = ""
+        self._peer = tuple(load.capabilities)
 
     @property
     def unacknowledged_count(self) -> int:
@@ -109,14 +117,14 @@ class _Agent:
             attributes={"rack": f"r{self._number % 10}"},
             isolation="none",
             version="bench",
+            capabilities=self._peer,
         )
         try:
             await self._send(agent_pb2.AgentMessage(register=register))
             async for data in self._stream.messages():
                 statuses = self._take(agent_pb2.MasterMessages.FromString(data))
-                if statuses:
-                    reports = agent_pb2.StatusReports(statuses=statuses)
-                    await self._send(agent_pb2.AgentMessage(statuses=reports))
+                for message in write_statuses(statuses, self._peer):
+                    await self._send(message)
         finally:
             await self._stream.close()
 
@@ -130,46 +138,54 @@ class _Agent:
     async def _send(self, message: agent_pb2.AgentMessage) -> None:
         await self._stream.write(agent_pb2.AgentMessages(messages=[message]).SerializeToString())
 
-    def _take(self, batch: agent_pb2.MasterMessages) -> list[types_pb2.TaskStatus]:
-        statuses: list[types_pb2.TaskStatus] = []
+    def _take(self, batch: agent_pb2.MasterMessages) -> list[TaskStatus]:
+        statuses: list[TaskStatus] = []
         for message in batch.messages:
             match message.WhichOneof("message"):
                 case "launch":
                     for launch in message.launch.tasks:
                         statuses += self._run(launch.framework_id, launch.task.task_id)
+                    for ordered in message.launch.arrays:
+                        for task_id in task_ids(ordered.array):
+                            statuses += self._run(ordered.framework_id, task_id)
                 case "acknowledge":
                     for item in message.acknowledge.items:
-                        key = (item.framework_id, item.task_id)
-                        if self._unacknowledged.get(key) == item.sequence:
-                            del self._unacknowledged[key]
+                        self._acknowledged((item.framework_id, item.task_id), item.sequence)
+                    for part in message.acknowledge.columns:
+                        for task_id, sequence in zip(part.task_ids, part.sequences, strict=True):
+                            self._acknowledged((part.framework_id, task_id), sequence)
                 case "registered":
                     self._agent_id = message.registered.agent_id
                 case which:
                     raise RuntimeError(f"agent {self._agent_id}: expected launches only, got {which}")
         return statuses
 
-    def _run(self, framework_id: str, task_id: str) -> list[types_pb2.TaskStatus]:
-        self._unacknowledged[framework_id, task_id] = 2
+    def _acknowledged(self, key: tuple[str, str], sequence: int) -> None:
+        if self._unacknowledged.get(key) == sequence:
+            del self._unacknowledged[key]
+
+    def _run(self, framework: str, task: str) -> list[TaskStatus]:
+        self._unacknowledged[framework, task] = 2
         now_ms = time.time_ns() // 1_000_000
-        running = types_pb2.TaskStatus(
+        framework_id, task_id, agent_id = FrameworkId(framework), TaskId(task), AgentId(self._agent_id)
+        running = TaskStatus(
             framework_id=framework_id,
             task_id=task_id,
-            agent_id=self._agent_id,
+            agent_id=agent_id,
             sequence=1,
-            state=types_pb2.TASK_STATE_RUNNING,
-            reason=types_pb2.REASON_NONE,
+            state=TaskState.RUNNING,
             timestamp_ms=now_ms,
         )
-        finished = types_pb2.TaskStatus(
+        finished = TaskStatus(
             framework_id=framework_id,
             task_id=task_id,
-            agent_id=self._agent_id,
+            agent_id=agent_id,
             sequence=2,
-            state=types_pb2.TASK_STATE_FINISHED,
-            reason=types_pb2.REASON_EXITED,
+            state=TaskState.FINISHED,
+            reason=Reason.EXITED,
             timestamp_ms=now_ms,
             exit_code=0,
-            usage=types_pb2.TaskUsage(cpu_time_ms=1, mem_peak_bytes=1 << 20),
+            usage=TaskUsage(cpu_time_ms=1, mem_peak_bytes=1 << 20),
         )
         return [running, finished]
 
@@ -200,7 +216,9 @@ class _Framework:
     async def play(self) -> None:
         """Say hello, then answer until the stream ends."""
         hello = framework_pb2.Hello(
-            name=f"bench-{self._number}", role=f"bench-{self._number % self._load.roles}"
+            name=f"bench-{self._number}",
+            role=f"bench-{self._number % self._load.roles}",
+            capabilities=self._load.capabilities,
         )
         try:
             await self._send([framework_pb2.FrameworkCall(request_id=self._request_id(), hello=hello)])
@@ -240,7 +258,7 @@ class _Framework:
         for event in batch.events:
             match event.WhichOneof("event"):
                 case "statuses":
-                    calls.append(self._acknowledge(event.statuses.statuses, now))
+                    calls.append(self._acknowledge(read_statuses("", event.statuses, Unknowns()), now))
                 case "offers":
                     calls += [self._accept(offer, now) for offer in event.offers.offers]
                 case "accept_result":
@@ -267,17 +285,24 @@ class _Framework:
 
     def _accept(self, offer: framework_pb2.Offer, now: float) -> framework_pb2.FrameworkCall:
         self._counts.offers += 1
-        tasks = []
-        for _ in range(0 if self._is_draining else offer.units):
-            self._tasks_made += 1
-            task_id = f"t{self._tasks_made}"
-            self._since[task_id] = now
-            tasks.append(types_pb2.TaskSpec(task_id=task_id, resources=_UNIT, command=["/bin/true"]))
-        self._wanted -= len(tasks)
-        accept = framework_pb2.Accept(offer_id=offer.offer_id, tasks=tasks)
+        units = 0 if self._is_draining else offer.units
+        first = self._tasks_made
+        self._tasks_made += units
+        self._wanted -= units
+        accept = framework_pb2.Accept(offer_id=offer.offer_id)
+        if ARRAYS in self._load.capabilities:
+            template = types_pb2.TaskSpec(task_id="a", resources=_UNIT, command=["/bin/true"])
+            array = accept.arrays.add(template=template, indices=range(first, first + units), attempt=1)
+            found = task_ids(array)
+        else:
+            found = [f"t{number}" for number in range(first, first + units)]
+            for task_id in found:
+                accept.tasks.add(task_id=task_id, resources=_UNIT, command=["/bin/true"])
+        self._since.update(dict.fromkeys(found, now))
         return framework_pb2.FrameworkCall(request_id=self._request_id(), accept=accept)
 
     def _take_answer(self, answer: framework_pb2.AcceptResult) -> None:
+        self._counts.launched += len(answer.launched)
         for item in answer.items:
             if item.launched:
                 self._counts.launched += 1
@@ -285,23 +310,28 @@ class _Framework:
                 self._counts.unfinished += 1
                 self._since.pop(item.task_id, None)
 
-    def _acknowledge(self, statuses: Any, now: float) -> framework_pb2.FrameworkCall:
-        latest: dict[str, types_pb2.TaskStatus] = {}
+    def _acknowledge(self, statuses: list[TaskStatus], now: float) -> framework_pb2.FrameworkCall:
+        latest: dict[str, TaskStatus] = {}
         for status in statuses:
             latest[status.task_id] = status  # Acknowledgements are cumulative: the last one is enough.
-            if status.state == types_pb2.TASK_STATE_FINISHED:
+            if status.state is TaskState.FINISHED:
                 self._counts.finished += 1
                 self._latencies_ms.append((now - self._since.pop(status.task_id)) * 1000)
-            elif status.state != types_pb2.TASK_STATE_RUNNING:
+            elif status.state is not TaskState.RUNNING:
                 self._counts.unfinished += 1
                 self._since.pop(status.task_id, None)
-        items = [
-            framework_pb2.Acknowledge.Item(
-                task_id=status.task_id, sequence=status.sequence, agent_id=status.agent_id
-            )
-            for status in latest.values()
-        ]
-        acknowledge = framework_pb2.Acknowledge(items=items)
+        acknowledge = framework_pb2.Acknowledge()
+        if COLUMNS in self._load.capabilities:
+            by_agent: dict[str, list[tuple[TaskId, int]]] = {}
+            for status in latest.values():
+                by_agent.setdefault(status.agent_id, []).append((status.task_id, status.sequence))
+            for agent_id, items in by_agent.items():
+                fill_acknowledgements(acknowledge.columns.add(agent_id=agent_id), items)
+        else:
+            for status in latest.values():
+                acknowledge.items.add(
+                    task_id=status.task_id, sequence=status.sequence, agent_id=status.agent_id
+                )
         return framework_pb2.FrameworkCall(request_id=self._request_id(), acknowledge=acknowledge)
 
 

@@ -31,6 +31,9 @@ class Load:
     """If not zero, a framework wants ``demand`` tasks more after each such time, whatever became of those before: an offered
     load. The frameworks' turns are spread evenly over it."""
 
+    capabilities: tuple[str, ...] = ()
+    """What agents and frameworks say that they can do, and then do: ``fairlead_proto.peers`` has the words."""
+
     def to_json(self) -> str:
         """One line."""
         return json.dumps(asdict(self))
