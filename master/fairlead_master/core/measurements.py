@@ -58,8 +58,8 @@ def _measure_some(master: Master, agent_id: AgentId, most: int) -> int:
     return done
 
 
-def ended(master: Master, framework: Framework, task: Task, now_ms: int, *, has_last_word: bool) -> None:
-    """A task is over: it uses nothing any more.
+def ended(master: Master, framework: Framework, task: Task, now_ms: int, *, has_last_word: bool) -> bool:
+    """A task is over: it uses nothing any more. Whether the allocator is to be told what its framework uses.
 
     With its agent's last word on it (``has_last_word``) the figures are those of its whole life; without, as for a task
     whose agent is gone, what was measured before stands.
@@ -67,12 +67,12 @@ def ended(master: Master, framework: Framework, task: Task, now_ms: int, *, has_
     if has_last_word and task.usage is not None and (task.measured is not None or task.started_ms):
         _measure(master, framework, task, task.usage, now_ms)
     if task.measured is None:
-        return
+        return False
     framework.used = subtract(framework.used, task.measured.used)
     if task.measured.has_rate:
         framework.measured_held = subtract(framework.measured_held, task.resources)
     task.measured = None
-    master.allocator.observe(task.framework_id, framework.used, framework.measured_held)
+    return True
 
 
 def _measure(master: Master, framework: Framework, task: Task, usage: TaskUsage, now_ms: int) -> None:

@@ -12,7 +12,7 @@ from fairlead_master.core import settings as bounds
 from fairlead_master.core.events import StatusesAcknowledged
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Task
 from fairlead_proto.framework_events import ForwardStatuses
-from fairlead_proto.ids import FrameworkId, TaskKey
+from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
 from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
 from fairlead_proto.orders import AcknowledgeStatuses, KillTask
 from fairlead_proto.resources import Vector
@@ -48,11 +48,35 @@ def kept_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
     return kept
 
 
+class _Freed:
+    """What tasks of one agent that end in one event give back: each framework's books are opened once for all of them.
+
+    Nothing between the reports of an event reads those books.
+    """
+
+    def __init__(self, agent_id: AgentId) -> None:
+        self._agent_id = agent_id
+        self.tasks: dict[tuple[FrameworkId, Vector], int] = {}
+        """How many of each framework and size are over and held something."""
+        self.measured: dict[FrameworkId, Framework] = {}
+        """Whose measured use is another."""
+
+    def settle(self, master: Master) -> None:
+        """Write it into the books."""
+        for (framework_id, resources), count in self.tasks.items():
+            master.allocator.release(framework_id, self._agent_id, resources, count)
+        for framework_id, framework in self.measured.items():
+            master.allocator.observe(framework_id, framework.used, framework.measured_held)
+        self.tasks.clear()
+        self.measured.clear()
+
+
 def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], now_ms: int) -> None:
     """Move tasks as their agent says, forward what is news, acknowledge what nobody waits for."""
     forwards: dict[FrameworkId, list[TaskStatus]] = {}
     acknowledged: list[tuple[TaskKey, int]] = []
     agent_id = agent.agent_id
+    freed = _Freed(agent_id)
     for status in statuses:
         key = (status.framework_id, status.task_id)
         framework = master.frameworks.get(key[0])
@@ -70,7 +94,7 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
             task = _take_unknown(master, agent, framework, status, now_ms)
             is_news = task is not None
         else:
-            is_news = _take_report(master, agent, task, key, status, now_ms)
+            is_news = _take_report(master, agent, task, key, status, now_ms, freed)
         if (
             framework is None
             or is_foreign
@@ -81,6 +105,7 @@ def take_reports(master: Master, agent: Agent, statuses: Iterable[TaskStatus], n
             acknowledged.append((key, status.sequence))
         elif is_news:
             forwards.setdefault(key[0], []).append(status)
+    freed.settle(master)
     if acknowledged and agent.session is not None:
         master.out.append(AcknowledgeStatuses(session=agent.session, items=tuple(acknowledged)))
     for framework_id, items in forwards.items():
@@ -99,7 +124,7 @@ def _take_unknown(
 
 
 def _take_report(
-    master: Master, agent: Agent, task: Task, key: TaskKey, status: TaskStatus, now_ms: int
+    master: Master, agent: Agent, task: Task, key: TaskKey, status: TaskStatus, now_ms: int, freed: _Freed
 ) -> bool:
     """Whether the framework should hear of it."""
     if status.sequence <= task.sequence:
@@ -113,7 +138,7 @@ def _take_report(
             # Only a state before the end can be overtaken, and nobody needs to hear of it any more.
             task.acknowledged = status.sequence
             return False
-        _move(master, task, key, status, now_ms)
+        _move(master, task, key, status, now_ms, freed)
     return True
 
 
@@ -185,10 +210,12 @@ def apply(master: Master, task: Task, status: TaskStatus, now_ms: int) -> None:
     assert can_move(task.state, status.state), (
         f"{task.key}: {task.state.value} -> {status.state.value} is no move"
     )
-    _move(master, task, task.key, status, now_ms)
+    freed = _Freed(task.agent_id)
+    _move(master, task, task.key, status, now_ms, freed)
+    freed.settle(master)
 
 
-def _move(master: Master, task: Task, key: TaskKey, status: TaskStatus, now_ms: int) -> None:
+def _move(master: Master, task: Task, key: TaskKey, status: TaskStatus, now_ms: int, freed: _Freed) -> None:
     if task.state is TaskState.STAGING:
         master.staging.pop(key, None)
     was_held = task.is_held
@@ -197,8 +224,10 @@ def _move(master: Master, task: Task, key: TaskKey, status: TaskStatus, now_ms: 
         task.finished_ms = now_ms
         framework = master.frameworks.get(key[0])
         if framework is not None and (task.measured is not None or status.usage is not None):
-            measurements.ended(master, framework, task, now_ms, has_last_word=status.usage is not None)
-        _drop(master, key, task, framework, was_held=was_held)
+            has_last_word = status.usage is not None
+            if measurements.ended(master, framework, task, now_ms, has_last_word=has_last_word):
+                freed.measured[framework.framework_id] = framework
+        _drop(master, key, task, framework, freed, was_held=was_held)
         _to_history(master, key, task)
     elif status.state is TaskState.RUNNING and not task.started_ms:
         task.started_ms = now_ms
@@ -217,15 +246,20 @@ def _count(master: Master, task: Task) -> None:
         master.allocator.release(task.framework_id, task.agent_id, task.resources)
 
 
-def _drop(master: Master, key: TaskKey, task: Task, framework: Framework | None, *, was_held: bool) -> None:
+def _drop(
+    master: Master, key: TaskKey, task: Task, framework: Framework | None, freed: _Freed, *, was_held: bool
+) -> None:
     """Take a task out of the books; what it held is free."""
     agent = master.agents.get(task.agent_id)
     if agent is not None and agent.tasks.pop(key, None) is not None and was_held:
-        master.allocator.release(task.framework_id, task.agent_id, task.resources)
+        freed.tasks[task.framework_id, task.resources] = (
+            freed.tasks.get((task.framework_id, task.resources), 0) + 1
+        )
     if framework is not None and framework.tasks.pop(task.task_id, None) is not None:
         framework.tasks_finished += 1
         master.tasks_ended += 1
         if framework.state is FrameworkState.COMPLETED:
+            freed.settle(master)
             close_account_if_over(master, framework)
     if master.killing:
         master.killing.pop(key, None)

@@ -11,6 +11,7 @@ from fairlead_proto.codes import CallCode
 from fairlead_proto.framework_events import AnswerCall, FinishReconciliation, ForwardStatuses
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.orders import AcknowledgeStatuses, ConfirmAgent, KillTask
+from fairlead_proto.resources import Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus, TaskUsage
 from tests.builders.master import Cluster, a_class, a_running, a_spec, a_status
@@ -394,3 +395,23 @@ def test_of_many_labels_a_kib_is_kept() -> None:
 
     assert kept == {f"n{number}": "x" * 256 for number in range(3)}
     assert kept_labels(kept) is kept
+
+
+def test_the_books_are_opened_once_for_all_tasks_that_end_in_one_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, agent, _ = a_running_task("t1", "t2", "t3")
+    allocator = cluster.master.allocator
+    releases: list[int] = []
+    release = allocator.release
+
+    def counted(framework_id: FrameworkId, agent_id: AgentId, vector: Vector, tasks: int = 1) -> None:
+        releases.append(tasks)
+        release(framework_id, agent_id, vector, tasks)
+
+    monkeypatch.setattr(allocator, "release", counted)
+    ends = [a_status(F, name, S.FINISHED, sequence=2) for name in ("t1", "t2", "t3")]
+    cluster.report(agent, *ends)
+
+    assert releases == [3]
+    allocator.check()
