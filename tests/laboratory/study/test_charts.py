@@ -6,6 +6,7 @@ import pytest
 
 from fairlead_lab.study.charts import CHARTS
 from fairlead_lab.study.plot_data import Cell, Data
+from fairlead_master.allocation.policies.names import EXAMPLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,9 +14,14 @@ if TYPE_CHECKING:
 POLICIES = ("drf", "pf", "fifo")
 
 
-def drawn(name: str, columns: tuple[str, ...], rows: list[tuple[Cell, ...]]) -> list["Axes"]:
+def drawn(
+    name: str,
+    columns: tuple[str, ...],
+    rows: list[tuple[Cell, ...]],
+    policies: tuple[str, ...] = POLICIES,
+) -> list["Axes"]:
     figure = pytest.importorskip("matplotlib.figure").Figure()
-    CHARTS[name](figure, Data(name=name, columns=columns, rows=rows), POLICIES)
+    CHARTS[name](figure, Data(name=name, columns=columns, rows=rows), policies)
     return list(figure.axes)
 
 
@@ -85,11 +91,13 @@ def test_where_nobody_waits_stands_a_zero() -> None:
     assert not [line for line in axes.get_lines() if line.get_marker() == "_"]  # of 95 % who wait for nothing
 
 
-def test_lines_of_one_course_are_all_seen() -> None:
-    rows: list[tuple[Cell, ...]] = [(policy, 10.0, 5, 5) for policy in POLICIES]
+def test_lines_of_one_course_are_all_seen_however_many_policies() -> None:
+    policies = tuple(EXAMPLES)
+    rows: list[tuple[Cell, ...]] = [(policy, 10.0, 5, 5) for policy in policies]
 
-    (axes,) = drawn("queue", ("policy", "time_s", "waiting", "running"), rows)
+    (axes,) = drawn("queue", ("policy", "time_s", "waiting", "running"), rows, policies)
     widths = [patch.get_linewidth() for patch in axes.patches]
 
     assert widths == sorted(set(widths), reverse=True)
-    assert len(widths) == len(POLICIES)
+    assert len(widths) == len(policies) > 10
+    assert len({(patch.get_edgecolor(), patch.get_linestyle()) for patch in axes.patches}) == len(policies)

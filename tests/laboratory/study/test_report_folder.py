@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fairlead_lab.plotting import PlotsUnavailable
+from fairlead_lab.study import report
 from fairlead_lab.study.advice import doubts, summary
 from fairlead_lab.study.charts import CHARTS
 from fairlead_lab.study.questions import answers
@@ -101,6 +102,12 @@ def page_text(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write(tmp_path_factory.mktemp("study"), a_study("drf", "slots:8"))
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are empty, for tests of what is beside them: they are most of what a page costs."""
+    monkeypatch.setattr(report, "draw_all", lambda data, _policies: dict.fromkeys(data, b""))
+
+
 def test_the_page_needs_nothing_from_elsewhere(page_text: str) -> None:
     page = Page(page_text)
 
@@ -123,8 +130,8 @@ def test_each_chart_has_its_numbers_beside_it(tmp_path: Path) -> None:
         assert len(rows) > 2
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_which_seeds_it_shows(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     page = Page(write(tmp_path, a_study("drf", "fifo", seeds=(4, 5))))
 
     assert page.text.count("This is the run with seed 4 alone.") == 3  # those over time
@@ -209,6 +216,7 @@ def test_what_is_refused_under_every_seed_is_said_once() -> None:
     assert cut_short == "cut short: under drf, pf 6 of 6 jobs were not done at the end"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_kind_of_policy_is_put_in_words(tmp_path: Path) -> None:
     text = write(tmp_path, a_study(*EXAMPLES))
 
@@ -248,6 +256,7 @@ def test_without_the_library_that_draws_there_are_tables(
     assert json.loads((tmp_path / "results.json").read_text())["policies"][1]["policy"] == "fifo"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_the_template_engine_there_is_all_but_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
