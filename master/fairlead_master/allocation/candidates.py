@@ -345,8 +345,10 @@ class Candidates:
         spare = self.fitting(shape, shape.spare)
         # An agent that gained twice stands in the log twice, hence a dict and not a list.
         fresh: dict[int, None] = {}
-        # Cells say what agents have now, and not what they had as ``refill_as_of`` wants it.
-        may_ask = shape.takes[0][0] is self.columns[shape.needs[0][0]]
+        # A shape that has read the log before has little left to read. Cells say what agents have now, and not what they had
+        # as ``refill_as_of`` wants it.
+        is_new = not (shape.noted_to or members or spare or shape.unread)
+        may_ask = is_new and shape.takes[0][0] is self.columns[shape.needs[0][0]]
         while True:
             if len(fresh) + len(spare) <= room:
                 fresh.update(dict.fromkeys([index for index in spare if index not in members]))
