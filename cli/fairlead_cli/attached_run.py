@@ -52,6 +52,8 @@ def run_attached(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
 async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
     request.check()
     directory = OutputDirectory(Path(request.output)) if request.output else None
+    if directory is not None:
+        directory.check_free(request.task_names())
     if request.reconnect_timeout_ms is None:
         request = replace(request, reconnect_timeout_ms=RECONNECT_TIMEOUT_MS)
     display = make_display(has_prefix=request.is_array, is_quiet=is_quiet, is_json=is_json)
@@ -60,8 +62,6 @@ async def _run(request: RunRequest, *, is_json: bool, is_quiet: bool) -> int:
         async_connected(request.master) as connection,
         open_run(request, connection, notes.say) as run,
     ):
-        if directory is not None:
-            directory.check_free(run.task_ids())
         screen = notes.screen = Screen(display, run.framework.follow_output(), directory)
         try:
             with _interrupts(run, screen) as interrupted:

@@ -1,4 +1,7 @@
-"""Where `fairlead run --output DIR` writes what tasks print: a file for each stream of each attempt that wrote to it."""
+"""Where `fairlead run --output DIR` writes what tasks print: a file for each stream of each attempt that wrote to it.
+
+Files are named after tasks, as lines on a terminal are, and not after ids, which nobody knows before the run.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,17 +26,17 @@ class OutputDirectory:
         except OSError as error:
             raise Invalid(f"--output {path}: {error.strerror or error}") from error
 
-    def check_free(self, task_ids: Iterable[str]) -> None:
-        """See before anything runs that no file of these tasks is there.
+    def check_free(self, names: Iterable[str]) -> None:
+        """See before anything runs that no file of tasks with these names is there.
 
         Raises:
             Invalid: one is.
         """
         there = {file.name for file in self.path.iterdir()}
-        for task_id in task_ids:
+        for name in names:
             for path in PATHS:
-                if (name := f"{task_id}.{path}") in there:
-                    raise Invalid(f"--output {self.path}: expected no file {name}, which an earlier run made")
+                if (file := _file_name(name, "", path)) in there:
+                    raise Invalid(f"--output {self.path}: expected no file {file}, which an earlier run made")
 
     def write(self, piece: TaskOutput) -> None:
         """Append a piece to its file. Blocks.
@@ -41,7 +44,8 @@ class OutputDirectory:
         Raises:
             Failed: it cannot be written; the text says why.
         """
-        name = f"{piece.task_id}.{piece.path}"
+        _, _, attempt = piece.task_id.partition(".")
+        name = _file_name(piece.name, attempt, piece.path)
         try:
             if piece.data:
                 # Not kept open: as many tasks may write at once as there can be open files.
@@ -52,3 +56,9 @@ class OutputDirectory:
             raise Failed(f"--output {self.path}: {name}: {error.strerror or error}") from error
         if piece.is_last:
             self._begun.discard(name)
+
+
+def _file_name(task: str, attempt: str, path: str) -> str:
+    """Of the file for what an attempt writes to ``path``; ``attempt`` is empty for the first."""
+    parts = [task.replace("/", "_"), attempt, path]
+    return ".".join(filter(None, parts))

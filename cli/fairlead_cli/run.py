@@ -72,8 +72,9 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
     "--output",
     default="",
     metavar="DIR",
-    help="Write what tasks print to DIR/<task id>.stdout and .stderr instead of the terminal; DIR is made if it is not there, a "
-    "file is made when there is something to write, and one that exists is never changed: the run is refused.",
+    help="Write what tasks print to DIR/NAME.stdout and .stderr instead of the terminal, or DIR/NAME-INDEX.stdout where there are "
+    "indices; DIR is made if it is not there, a file is made when there is something to write, and one that exists is never "
+    "changed: the run is refused.",
 )
 @click.option(
     "--constraint",

@@ -3,7 +3,7 @@
 It can be written as JSON, since a detached run is another process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -88,6 +88,15 @@ class RunRequest:
         if self.at_once is not None and not self.is_array:
             raise Invalid("--at-once: expected -n, --array or --each beside it, got a single task")
         self.make_work("check")
+
+    def task_names(self) -> Iterator[str]:
+        """The names of all its tasks."""
+        work = self.make_work("names")
+        if isinstance(work, Task):
+            yield work.name
+        else:
+            for member in work.members("names"):
+                yield member.name(work.template.name)
 
     def _members(self) -> tuple[Sequence[int] | Sequence[str], int | None]:
         """What they are told apart by, and how many may be launched at once."""

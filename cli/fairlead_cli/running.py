@@ -1,7 +1,7 @@
 """Runs a request's tasks through the SDK and says what happens to them, and to their master; attached and detached runs build on it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -130,12 +130,6 @@ class Run:
         self.results: list[TaskResult] = []
         self.progress = Progress(waiting=self.count, running=0, finished=0, failed=0, retried=0)
         self._killed = asyncio.Event()
-
-    def task_ids(self) -> Iterator[str]:
-        """The ids of the tasks' first attempts."""
-        if not isinstance(self.work, Array):
-            return iter((self.work.task_id,))
-        return (member.task_id for member in self.work.members(self.work.template.task_id))
 
     def results_in_order(self) -> list[TaskResult]:
         """Those there are, in the order of the indices."""

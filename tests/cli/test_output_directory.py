@@ -14,9 +14,11 @@ from tests.cli.conftest import Invoke
 TASK = Task(["t"], name="t")
 
 
-def a_piece(data: bytes = b"", *, task_id: str = "f1-1", is_last: bool = False) -> TaskOutput:
+def a_piece(
+    data: bytes = b"", *, name: str = "t-1", task_id: str = "f1:1", is_last: bool = False
+) -> TaskOutput:
     return TaskOutput(
-        task=TASK, name="t", task_id=task_id, path="stdout", offset=0, data=data, is_last=is_last
+        task=TASK, name=name, task_id=task_id, path="stdout", offset=0, data=data, is_last=is_last
     )
 
 
@@ -25,34 +27,35 @@ def test_pieces_of_a_task_are_one_file_and_silence_is_none(tmp_path: Path) -> No
 
     for piece in (
         a_piece(b"one "),
-        a_piece(b"other", task_id="f1-2"),
+        a_piece(b"other", name="a/b-2", task_id="f1:2"),
+        a_piece(b"again", task_id="f1:1.2"),
         a_piece(b"two"),
         a_piece(is_last=True),
     ):
         directory.write(piece)
-    directory.write(a_piece(task_id="f1-3", is_last=True))
+    directory.write(a_piece(name="t-3", task_id="f1:3", is_last=True))
 
     files = {path.name: path.read_bytes() for path in (tmp_path / "a" / "b").iterdir()}
-    assert files == {"f1-1.stdout": b"one two", "f1-2.stdout": b"other"}
+    assert files == {"t-1.stdout": b"one two", "a_b-2.stdout": b"other", "t-1.2.stdout": b"again"}
 
 
 def test_a_file_that_is_there_stops_the_run_before_it_begins(tmp_path: Path) -> None:
-    (tmp_path / "f1-2.stderr").write_text("mine")
+    (tmp_path / "t-2.stderr").write_text("mine")
     directory = OutputDirectory(tmp_path)
-    directory.check_free(["f1-1"])
+    directory.check_free(["t-1"])
 
-    with pytest.raises(Invalid, match=r"--output .*: expected no file f1-2\.stderr"):
-        directory.check_free(["f1-1", "f1-2"])
+    with pytest.raises(Invalid, match=r"--output .*: expected no file t-2\.stderr"):
+        directory.check_free(["t-1", "t-2"])
 
 
 def test_a_file_that_somebody_made_meanwhile_is_not_written_to(tmp_path: Path) -> None:
     directory = OutputDirectory(tmp_path)
-    (tmp_path / "f1-1.stdout").write_text("mine")
+    (tmp_path / "t-1.stdout").write_text("mine")
 
-    with pytest.raises(Failed, match=r"f1-1\.stdout: File exists"):
+    with pytest.raises(Failed, match=r"t-1\.stdout: File exists"):
         directory.write(a_piece(b"x"))
 
-    assert (tmp_path / "f1-1.stdout").read_text() == "mine"
+    assert (tmp_path / "t-1.stdout").read_text() == "mine"
 
 
 def test_a_full_disk_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +65,7 @@ def test_a_full_disk_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(Failed, match=r"--output .*: f1-1\.stdout: No space left on device"):
+    with pytest.raises(Failed, match=r"--output .*: t-1\.stdout: No space left on device"):
         directory.write(a_piece(b"x"))
 
 

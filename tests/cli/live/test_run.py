@@ -162,13 +162,13 @@ def test_output_directory_has_a_file_for_each_stream_that_was_written_to(
     silent = invoke("run", "-q", "--mem", "64MiB", "--output", str(out), "--", "true")
 
     assert (outcome.code, outcome.out, outcome.err, silent.code) == (0, "", "", 0)
-    files = {path.name.rpartition(":")[2]: path.read_text() for path in out.iterdir()}
+    files = {path.name: path.read_text() for path in out.iterdir()}
     numbers = "".join(f"{number}\n" for number in range(1, 20_001))
     assert files == {
-        "1.stdout": numbers,
-        "1.stderr": "done\n",
-        "2.stdout": numbers,
-        "2.stderr": "done\n",
+        "sh-1.stdout": numbers,
+        "sh-1.stderr": "done\n",
+        "sh-2.stdout": numbers,
+        "sh-2.stderr": "done\n",
     }
 
 
