@@ -68,12 +68,13 @@ def a_status(
     sequence: int = 1,
     state: TaskState = TaskState.RUNNING,
     reason: Reason = Reason.NONE,
+    agent_id: str = "a1",
 ) -> StatusReceived:
     return StatusReceived(
         TaskStatus(
             framework_id=FrameworkId("f1"),
             task_id=TaskId(task_id),
-            agent_id=AgentId("a1"),
+            agent_id=AgentId(agent_id),
             sequence=sequence,
             state=state,
             reason=reason,
@@ -180,6 +181,17 @@ def test_a_repeated_report_is_passed_on_once_and_acknowledged_again() -> None:
     assert sent(session) == [Acknowledge((Acknowledgement("t1", 1, "a1"),))]
     assert session.receive(3, [a_status()]) == []
     assert sent(session) == [Acknowledge((Acknowledgement("t1", 1, "a1"),))]
+
+
+def test_a_report_of_another_agent_on_the_same_id_is_no_repeat() -> None:
+    """Forgotten with an end that it had not told, an agent is back; the task was run again elsewhere meanwhile."""
+    session = an_open_session()
+    session.receive(3, [a_status(sequence=1), a_status(sequence=2, state=TaskState.KILLING)])
+    end = a_status(sequence=2, state=TaskState.FINISHED, agent_id="a0")
+
+    assert session.receive(3, [end, end]) == [end]
+    session.acknowledge(end.status)
+    assert sent(session) == [Acknowledge((Acknowledgement("t1", 2, "a0"),))]
 
 
 def test_reports_made_by_the_master_are_always_passed_on_and_never_acknowledged() -> None:
