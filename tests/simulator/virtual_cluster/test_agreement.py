@@ -61,8 +61,12 @@ def told_by_cluster(
     return diary
 
 
-def some_nodes(count: int) -> list[Node]:
-    return [Node(name=f"n{number}", total=(9000, 18 * GIB, 0, 0)) for number in range(count)]
+def some_nodes(count: int, *, cpus_milli: int = 9000) -> list[Node]:
+    return [Node(name=f"n{number}", total=(cpus_milli, 18 * GIB, 0, 0)) for number in range(count)]
+
+
+ROOMY = some_nodes(60, cpus_milli=12_000)
+"""Places for all tasks of a workload at once; a host that is full has what its tasks want, under ``slots:3`` as well."""
 
 
 def some_bundles(stage: int) -> st.SearchStrategy[Bundle]:
@@ -124,12 +128,57 @@ def test_without_delays_stages_begin_at_the_same_times_where_there_is_room(
     jobs: list[Job], policy: str
 ) -> None:
     """Where there is none, a host that a last task of a stage leaves is given to others before its framework can ask for
-    the next: by the time it has heard of the end, the master has decided."""
-    pool = told_by_pool(jobs, some_nodes(60), policy)
-    cluster = told_by_cluster(jobs, some_nodes(60), policy, INSTANT)
+    the next: by the time it has heard of the end, the master has decided. So the hosts of a later stage may differ, which
+    changes no time unless a host has less than its tasks want."""
+    pool = told_by_pool(jobs, ROOMY, policy)
+    cluster = told_by_cluster(jobs, ROOMY, policy, INSTANT)
 
     assert tasks_by_time(cluster) == tasks_by_time(pool)
     assert times(cluster, "is done") == times(pool, "is done")
+
+
+def next_to_a_large_task(*, submit_ms: int) -> list[Job]:
+    """A job whose second stage is wanted at 10 ms, another that arrives, and a large task next to which one of them runs."""
+    return [
+        a_job("large", some_tasks(1, 8, 1, 100), user="ann"),
+        a_job("staged", some_tasks(1, 1, 1, 10), some_tasks(1, 4, 1, 10, stage=1), user="bob"),
+        a_job("late", some_tasks(1, 1, 1, 10), user="ann", submit_ms=submit_ms),
+    ]
+
+
+def test_order_within_a_millisecond_decides_who_crowds_a_host() -> None:
+    """The pool serves Bob's stage first, as he has nothing. In the cluster Ann's job has its host before Bob's framework
+    has heard that his first stage is over. All start at the same times, but Bob's 4 CPUs crowd the host of Ann's 8."""
+    jobs = next_to_a_large_task(submit_ms=10)
+
+    pool = told_by_pool(jobs, some_nodes(2), "slots:2")
+    cluster = told_by_cluster(jobs, some_nodes(2), "slots:2", INSTANT)
+
+    assert sorted(pool.of("starts")) == [
+        "0 large starts 1 on n1",
+        "0 staged starts 1 on n0",
+        "10 late starts 1 on n1",
+        "10 staged starts 1 on n0",
+    ]
+    assert sorted(cluster.of("starts")) == [
+        "0 large starts 1 on n1",
+        "0 staged starts 1 on n0",
+        "10 late starts 1 on n0",
+        "10 staged starts 1 on n1",
+    ]
+    assert times(pool, "is done") == {"late": 20, "staged": 20, "large": 100}
+    # 12 CPUs are wanted of 9: the 10 ms of Bob's task take 14, and the large one loses 4.
+    assert times(cluster, "is done") == {"late": 20, "staged": 24, "large": 104}
+
+
+@pytest.mark.parametrize("submit_ms", [9, 11])
+def test_what_is_wanted_a_millisecond_apart_gets_the_same_hosts(submit_ms: int) -> None:
+    jobs = next_to_a_large_task(submit_ms=submit_ms)
+
+    pool = told_by_pool(jobs, some_nodes(2), "slots:2")
+    cluster = told_by_cluster(jobs, some_nodes(2), "slots:2", INSTANT)
+
+    assert sorted(cluster.lines) == sorted(pool.lines)
 
 
 @given(workloads(stages_max=3))
