@@ -37,6 +37,10 @@ EXPLAIN_INTERVAL_S: Final = 5.0
 RECONNECT_TIMEOUT_MS: Final = 30_000
 """A master that is started again is back in seconds; a person who waits longer should decide whether to."""
 
+LEAVE_S: Final = 1.0
+"""How long a second signal lets the master answer that it ends the tasks: it needs milliseconds, and who waits longer for a
+master that hangs does not leave at once."""
+
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -171,11 +175,14 @@ def _interrupts(run: Run, screen: Screen) -> Iterator[asyncio.Event]:
     loop = asyncio.get_running_loop()
     interrupted = asyncio.Event()
     notes: list[asyncio.Task[None]] = []
+    leaving: list[asyncio.Task[None]] = []
 
     def on_signal() -> None:
-        if interrupted.is_set():
-            # Not sys.exit: a thread may be stuck in a write to a reader who never reads, and exit waits for threads.
+        if leaving:
             os._exit(EXIT_INTERRUPTED)
+        if interrupted.is_set():
+            leaving.append(asyncio.create_task(_leave(run)))
+            return
         interrupted.set()
         left = run.count - len(run.results)
         run.kill()
@@ -189,6 +196,16 @@ def _interrupts(run: Run, screen: Screen) -> Iterator[asyncio.Event]:
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
+
+
+async def _leave(run: Run) -> None:
+    """Exit as soon as the master has the framework's end, and with it sees to that of the tasks."""
+    # Without it the kill may not have left this process yet, and the tasks would run until the master misses the framework.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LEAVE_S):
+            await run.framework.close()
+    # Not sys.exit: a thread may be stuck in a write to a reader who never reads, and exit waits for threads.
+    os._exit(EXIT_INTERRUPTED)
 
 
 def exit_code(run: Run) -> int:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -278,6 +279,10 @@ def test_constraint_chooses_the_agent(invoke: Invoke) -> None:
     assert {agents[task["agent_id"]] for task in json.loads(outcome.out)} == {"a"}
 
 
+def tasks_named(invoke: Invoke, name: str, *arguments: str) -> list[dict[str, Any]]:
+    return [task for task in listing(invoke, "tasks", *arguments) if task["name"] == name]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_kills_the_tasks_and_exits_with_130(invoke: Invoke, number: int, started: Start) -> None:
     process = started("run", "--name", f"victim-{number}", "--", "sh", "-c", "echo begun; exec sleep 60")
@@ -289,13 +294,13 @@ def test_interrupt_kills_the_tasks_and_exits_with_130(invoke: Invoke, number: in
 
     assert outcome.code == 130
     assert "killing 1 task" in outcome.err
-    (task,) = [task for task in listing(invoke, "tasks") if task["name"] == f"victim-{number}"]
+    (task,) = tasks_named(invoke, f"victim-{number}")
     assert task["state"] == "KILLED"
 
 
 def test_second_interrupt_leaves_at_once(invoke: Invoke, started: Start) -> None:
     stubborn = "trap '' TERM; echo begun; while :; do sleep 0.1; done"
-    process = started("run", "--grace", "2s", "--name", "stubborn", "--", "sh", "-c", stubborn)
+    process = started("run", "--grace", "60s", "--name", "stubborn", "--", "sh", "-c", stubborn)
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline() == "begun\n"
@@ -306,8 +311,24 @@ def test_second_interrupt_leaves_at_once(invoke: Invoke, started: Start) -> None
     process.send_signal(signal.SIGINT)
 
     assert process.wait(timeout=30) == 130
-    (task,) = [task for task in listing(invoke, "tasks") if task["name"] == "stubborn"]
-    assert task["state"] == "KILLING", "nobody waited for the end of its grace period"
+    # The master has been told; that the agent has begun to end the task comes by a report of the agent's.
+    (task,) = eventually(lambda: tasks_named(invoke, "stubborn", "--state", "KILLING"))
+    invoke("kill", "--grace", "10ms", task["id"])
+
+
+def test_second_interrupt_right_behind_the_first_ends_the_tasks_too(invoke: Invoke, started: Start) -> None:
+    process = started("run", "--name", "twice", "--", "sh", "-c", "echo begun; exec sleep 60")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+
+    # Two signals, for the second of a kind is dropped while the first waits.
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+
+    outcome = ended(process)
+    assert outcome.code == 130
+    assert "lost the master" not in outcome.err
+    eventually(lambda: tasks_named(invoke, "twice", "--state", "KILLED"))
 
 
 def test_reader_that_leaves_ends_the_run(invoke: Invoke, started: Start) -> None:
@@ -320,7 +341,7 @@ def test_reader_that_leaves_ends_the_run(invoke: Invoke, started: Start) -> None
     assert process.wait(timeout=30) == 1
     assert process.stderr is not None
     assert "Traceback" not in process.stderr.read()
-    (task,) = [task for task in listing(invoke, "tasks") if task["name"] == "yes-man"]
+    (task,) = tasks_named(invoke, "yes-man")
     assert task["state"] == "KILLED"
 
 
