@@ -44,8 +44,8 @@ class FrameworkLost(Failed):
     def __init__(self, framework_id: str) -> None:
         """Args: which framework."""
         super().__init__(
-            f"framework {framework_id} ended: the master that answers now does not know it, or has ended it. It may have been "
-            "started without the state of the one before (`fairlead master --state`). Agents end the tasks; run them again"
+            f"framework {framework_id} ended: the master that answers now does not know it. It may have been started without the "
+            "state of the one before (`fairlead master --state`). Agents end the tasks; run them again"
         )
 
 
@@ -233,7 +233,9 @@ def _raise_expected(error: BaseException | None, framework_id: str) -> None:
         case sdk_errors.MasterUnreachable():
             raise MasterLost(framework_id, error) from error
         case sdk_errors.FrameworkExpired():
-            raise FrameworkLost(framework_id) from error
+            # What the master says behind it is for programs.
+            said, _, _ = str(error).partition(";")
+            raise (FrameworkLost(framework_id) if "not known" in said else Failed(said)) from error
         case sdk_errors.FairleadError():
             text = str(error)
             raise Failed(
