@@ -175,7 +175,11 @@ class Screen:
         await self._in_thread(lambda: self._display.note(text))
 
     async def drain(self) -> None:
-        """Return when the output of all tasks that are over is shown, or when none has come for a bounded time."""
+        """Return when the output of all tasks that are over is shown, or when none has come for a bounded time.
+
+        Raises:
+            Exception: what ended the showing, as in ``broken``, be it with the last piece.
+        """
         self._output.finish()
         while not self._showing.done():
             shown = self._shown_count
@@ -183,6 +187,7 @@ class Screen:
             if shown == self._shown_count and not self._showing.done():
                 await self.note("fairlead: the rest of the output did not arrive in time")
                 return
+        self._showing.result()
 
     async def close(self) -> None:
         """Show no more output."""

@@ -5,6 +5,7 @@ Files are named after tasks, as lines on a terminal are, and not after ids, whic
 
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from fairlead_cli.errors import Failed, Invalid
 from fairlead_sdk.output import PATHS, TaskOutput
@@ -14,15 +15,18 @@ class OutputDirectory:
     """One such directory. Nothing that is there is ever changed."""
 
     def __init__(self, path: Path) -> None:
-        """Make the directory, unless it is there.
+        """Make the directory, unless it is there, and see that files can be made in it.
 
         Raises:
-            Invalid: it cannot be made.
+            Invalid: it or they cannot be made.
         """
         self.path = path
         self._begun: set[str] = set()
         try:
             path.mkdir(parents=True, exist_ok=True)
+            # Tried and not asked: a mount may be read-only or out of inodes whatever the permissions are.
+            with NamedTemporaryFile(dir=path, prefix=".fairlead-"):
+                pass
         except OSError as error:
             raise Invalid(f"--output {path}: {error.strerror or error}") from error
 

@@ -1,10 +1,17 @@
+import asyncio
 import io
 import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
 
 import pytest
 
-from fairlead_cli.display import Display, progress_text
-from fairlead_sdk.task import Progress
+from fairlead_cli.display import Display, Screen, progress_text
+from fairlead_cli.errors import Failed
+from fairlead_cli.output_directory import OutputDirectory
+from fairlead_sdk.output import OutputFollower, TaskOutput
+from fairlead_sdk.task import Progress, Task
 
 
 class Terminal(io.BytesIO):
@@ -143,3 +150,31 @@ def test_tasks_that_run_again_are_counted() -> None:
     progress = Progress(waiting=1, running=2, finished=0, failed=0, retried=3)
 
     assert progress_text(progress, is_bar=False) == "0/3 done, 2 running, 1 waiting, 3 run again"
+
+
+class _LateOutput:
+    """Gives one piece when all tasks are over."""
+
+    def __init__(self) -> None:
+        self._finishing = asyncio.Event()
+
+    def finish(self) -> None:
+        self._finishing.set()
+
+    async def __aiter__(self) -> AsyncIterator[TaskOutput]:
+        await self._finishing.wait()
+        yield TaskOutput(task=Task(["t"]), name="t", task_id="f-1", path="stdout", offset=0, data=b"x")
+
+
+async def test_output_that_cannot_be_written_ends_a_run_whose_tasks_are_over(tmp_path: Path) -> None:
+    """Most of a short task's output comes with its end; it was lost without a word there."""
+    directory = OutputDirectory(tmp_path)
+    (tmp_path / "t.stdout").write_text("mine")
+    output = cast("OutputFollower", _LateOutput())
+    screen = Screen(a_display(io.BytesIO(), io.BytesIO()), output, directory)
+
+    try:
+        with pytest.raises(Failed, match=r"t\.stdout: File exists"):
+            await screen.drain()
+    finally:
+        await screen.close()

@@ -1,6 +1,7 @@
 """`run --output DIR`: files that hold what each task printed, and never what two runs did."""
 
 import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,24 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(Invalid, match=r"--output .*: "):
         OutputDirectory(tmp_path / "file" / "out")
+
+
+def test_a_directory_that_cannot_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root may write wherever a mode forbids it, so the refusal is the file system's.
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(Invalid, match=r"--output .*: Read-only file system"):
+        OutputDirectory(tmp_path)
+
+
+def test_the_trial_of_a_directory_leaves_nothing_there(tmp_path: Path) -> None:
+    OutputDirectory(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
