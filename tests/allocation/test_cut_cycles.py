@@ -142,6 +142,64 @@ def test_cycles_that_are_cut_short_serve_what_one_would(random: Random) -> None:
         both.cycle()
 
 
+def behind_others_for_cpus(looks_per_cycle_max: int) -> Allocator:
+    """A role ``s`` that comes first until it is known that its next unit is one of CPUs, of which it holds half.
+
+    Its framework ``f`` wants ``x``, which fits on ``a`` alone, then ``y``, and ``z``, of which the role holds nothing. ``other``
+    may take all that is left on ``a`` before.
+    """
+    settings = AllocationSettings(reservation_after_ms=NEVER_MS, looks_per_cycle_max=looks_per_cycle_max)
+    allocator = Allocator(KINDS, settings, window=2)
+    for name, cpus in (("a", 4), ("b", 2), ("c", 2)):
+        add_agent(allocator, name, cpus_and_mem(cpus, cpus), {"name": name})
+    full = add_agent(allocator, "full", (8_000, 8 * 2**30, 0, 1_000), {"name": "full"})
+    holder, f = add_framework(allocator, "holder", role="s"), add_framework(allocator, "f", role="s")
+    allocator.charge(holder, full, cpus_and_mem(8, 8))
+    wanted = [("x", cpus_and_mem(3, 1), 4), ("y", ONE, 4), ("z", (0, 0, 0, 500), 1)]
+    demand = [DemandClass(class_id=ClassId(name), unit=unit, units=units) for name, unit, units in wanted]
+    allocator.set_demand(f, demand, 0)
+    on_a = (Constraint("name", Operator.EQUALS, ("a",)),)
+    add_framework(allocator, "other", ONE, 4, constraints=on_a)
+    return allocator
+
+
+def steps_of(allocator: Allocator) -> list[Step]:
+    """All units there are to serve, in order."""
+    steps = []
+    while allocator.needs_cycle:
+        allocator.cycle(0)
+        steps += allocator.last_steps()
+        allocator.check()
+    return steps
+
+
+def test_a_role_that_stands_behind_others_looks_for_agents_no_earlier_where_cycles_are_cut_short() -> None:
+    whole, cut = behind_others_for_cpus(NEVER_MS), behind_others_for_cpus(1)
+
+    expected = steps_of(whole)
+
+    assert [agent_id for framework_id, class_id, agent_id in expected if class_id == "y"] == [
+        "b",
+        "c",
+        "b",
+        "c",
+    ]
+    assert steps_of(cut) == expected
+
+
+def test_a_role_stands_behind_others_for_no_unit_that_it_wants_no_more() -> None:
+    allocator = behind_others_for_cpus(1)
+    allocator.cycle(0)
+    first = allocator.last_steps()
+
+    for class_id in "xy":
+        allocator.refuse(FrameworkId("f"), ClassId(class_id), None, NEVER_MS)
+    allocator.cycle(0)
+
+    assert [framework_id for framework_id, _, _ in first] == ["other"]
+    assert allocator.last_steps() == [("f", "z", "full")]
+
+
 def test_a_cycle_ends_at_its_looks_and_at_the_agents_it_examined() -> None:
     by_looks, by_agents = an_allocator(looks_per_cycle_max=7), an_allocator()
     by_agents.settings = replace(by_agents.settings, agents_examined_per_cycle_max=7)

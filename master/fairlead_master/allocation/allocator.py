@@ -303,13 +303,14 @@ class Allocator:
         self.counters.cycles += 1
         self._bounds = Bounds(self.counters, self.settings)
         self._search.work_until(self._bounds.effort_max, self._bounds.look_effort)
-        if not self._renewal.go_on(self.counters, self._bounds.examined_max):
+        is_ranked = self._renewal.go_on(self.counters, self._bounds.examined_max)
+        if not is_ranked or not self._count_shares(self._bounds.effort_max):
             return []
-        if not self._count_shares(self._bounds.effort_max):
-            return []
+        if self._search.is_open:
+            self._hierarchy.pin_again()
         self._reservations.now_ms = now_ms
         self._serve_and_look()
-        self._hierarchy.unpin(None)
+        self._hierarchy.set_pins_aside()
         return self._book(now_ms)
 
     @property
@@ -493,8 +494,7 @@ class Allocator:
         return False
 
     def _book(self, now_ms: int) -> list[Grant]:
-        rows = merge(self._steps, self.settings.units_per_grant_max)
         self.counters.decisions += len(self._steps)
-        grants = book(rows, self._renewal.by_index)
+        grants = book(merge(self._steps, self.settings.units_per_grant_max), self._renewal.by_index)
         self.decisions.add(grants, now_ms, self.settings.policy)
         return grants

@@ -62,7 +62,8 @@ class Hierarchy:
         self.first = ranking.first
         self.serve = self._server()
         self.confirm = ranking.confirm
-        self.unpin = ranking.unpin
+        self.unpin, self.pin_again = ranking.unpin, ranking.pin_again
+        self.set_pins_aside = ranking.set_pins_aside
 
     @property
     def follows_wishes(self) -> bool:

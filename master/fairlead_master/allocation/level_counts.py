@@ -18,7 +18,6 @@ from fairlead_master.allocation.level_books import (
     ranked_above,
     tell_count,
 )
-from fairlead_master.allocation.measured import Factors
 from fairlead_master.allocation.shape import Shape
 from fairlead_proto.resources import Vector, add
 
@@ -30,14 +29,20 @@ CLAIMS_EFFORT: Final = 25
 CLASS_EFFORT: Final = 5
 """The same of what a framework claims, and on top of that for each of its classes."""
 
+Pin = tuple[Shape, Vector]
+"""The shape of a unit, and what policies count for it."""
+
 
 class LevelCounts:
     """Counts for the levels of a ranking."""
 
     def __init__(self, books: LevelBooks) -> None:
         self._books = books
-        self.pins: dict[Level, tuple[Shape, Factors]] = {}
-        """Levels that count for what a unit of this shape makes them count for, given to a framework of these factors."""
+        self.pins: dict[Level, Pin] = {}
+        """Levels that count for what such a unit makes them count for. A level that makes one above it count for something else
+        comes before that one."""
+        self._aside: dict[Level, Pin] = {}
+        """Pins at the end of the last cycle, in the same order, of levels below which nothing has changed since."""
         self._uncounted: dict[Framework, None] = {}
         """Frameworks that share a role and whose claims and parts are still those on an earlier capacity."""
 
@@ -80,17 +85,37 @@ class LevelCounts:
         """
         if framework.role.only is not None:
             return True
+        pin = shape, framework.as_counted(shape.unit)
         for level in path(framework.role.own):
-            balance = level.balance
-            if balance is not None and self.pins.get(level) != (shape, framework.factors):
-                self.pins[level] = shape, framework.factors
-                unit = framework.as_counted(shape.unit)
-                change = self._books.count_again(level, dominant_places(unit, self._books.capacity))
-                if any(change):
-                    tell_count(level_above(level), level.name, change)
-                    self.settle(level_above(level))
-                    return False
+            if level.balance is not None and self.pins.get(level) != pin and self._pin(level, pin):
+                return False
         return True
+
+    def _pin(self, level: Level, pin: Pin) -> bool:
+        """Let a level count for what such a unit makes it count for; whether that is something else than before."""
+        self.pins[level] = pin
+        change = self._books.count_again(level, dominant_places(pin[1], self._books.capacity))
+        if not any(change):
+            return False
+        tell_count(level_above(level), level.name, change)
+        self.settle(level_above(level))
+        return True
+
+    def set_pins_aside(self) -> None:
+        """A cycle ends: no level is pinned until the next."""
+        aside = dict(self.pins)
+        self.unpin(None)
+        self._aside = aside
+
+    def pin_again(self) -> None:
+        """The cycle is carried on: pin levels as they were, unless something changed below them.
+
+        Otherwise those that count for more would come first once more, and look for agents earlier than in one cycle: while
+        there is room that somebody else is to take first.
+        """
+        aside, self._aside = self._aside, {}
+        for level, pin in aside.items():
+            self._pin(level, pin)
 
     def unpin(self, shape: Shape | None) -> None:
         """A unit of this shape fits nowhere any more, so that no level is given one next; None for all shapes."""
@@ -110,8 +135,13 @@ class LevelCounts:
 
     def count_again(self, level: Level) -> Tally:
         """Let a level count for the least it may; gives the change."""
-        self.pins.pop(level, None)
+        self.drop_pin(level)
         return self._books.count_again(level, None)
+
+    def drop_pin(self, level: Level) -> None:
+        """The level is not pinned, or not to be again."""
+        self.pins.pop(level, None)
+        self._aside.pop(level, None)
 
     def settle(self, level: Level) -> None:
         """The same for the level and all above it, which are told."""

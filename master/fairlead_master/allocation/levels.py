@@ -56,6 +56,7 @@ class LevelRanking:
         """Roles that are one framework and nothing else."""
         self._counts = LevelCounts(self._books)
         self.confirm, self.unpin = self._counts.confirm, self._counts.unpin
+        self.set_pins_aside, self.pin_again = self._counts.set_pins_aside, self._counts.pin_again
         self.change_wanting = self._counts.change_wanting
         self.topmost = Level("", EQUAL, self._zero, self._zero)
         self._ranked: dict[Level, None] = {self.topmost: None}
@@ -354,7 +355,7 @@ class LevelRanking:
         own.name, own.weight, own.by, own.above = below.name, below.weight, below.by, above
         above.members[own.name] = own
         account.below = None
-        self._counts.pins.pop(below, None)
+        self._counts.drop_pin(below)
         self._ranked.pop(below, None)
         self._note_plain(account)
         self._counts.tell(own, subtract(self._books.counted(own), counted))
@@ -390,7 +391,7 @@ class LevelRanking:
     def _rank_again(self, level: Level) -> None:
         """The level got its second framework, or lost its last but one."""
         counted = self._books.counted(level)
-        self._counts.pins.pop(level, None)
+        self._counts.drop_pin(level)
         if is_ranked(level):
             self._rank(level)
         else:
