@@ -69,6 +69,8 @@ class _Attempt:
         self.offsets = dict.fromkeys(PATHS, 0)
         self.totals: dict[str, int | None] = dict.fromkeys(PATHS)
         """What there is in all; None while nobody knows."""
+        self.agent_id = ""
+        """Where it ran; known when it is over."""
         self.ended_ms: int | None = None
         self.heard_ms = 0
         """When something of it last came."""
@@ -120,6 +122,7 @@ class OutputFollower:
         if attempt is None:
             return
         attempt.ended_ms = attempt.heard_ms = self._now_ms()
+        attempt.agent_id = result.agent_id
         for path in PATHS:
             if not result.started_ms and not result.usage:
                 attempt.totals[path] = attempt.offsets[path]  # it never ran
@@ -298,6 +301,7 @@ class OutputFollower:
                     path=path,
                     offset=attempt.offsets[path],
                     length=PIECE_BYTES,
+                    agent_id=attempt.agent_id,  # for a master that was not there when it ended
                 )
                 try:
                     piece = await self._transport.read_file(request)

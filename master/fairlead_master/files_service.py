@@ -1,13 +1,12 @@
 """FilesService: sandboxes, read through the agent that has them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import grpc
 
 from fairlead_master.agent_files import AgentAwayError
 from fairlead_master.core.operations import find_by_id
-from fairlead_master.core.state import Task
 from fairlead_master.output_follows import Follows
 from fairlead_master.runner import Runner
 from fairlead_proto import fields, limits
@@ -27,12 +26,22 @@ WAIT_MS_MAX: Final = 30_000
 ANSWER_SECONDS: Final = 10.0
 """What an agent is given beyond the wait it was asked for."""
 
+NO_AGENT: Final = AgentId("")
+
 _STATUS: Final = {
     agent_pb2.FILE_CODE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     agent_pb2.FILE_CODE_COLLECTED: grpc.StatusCode.NOT_FOUND,
     agent_pb2.FILE_CODE_OUTSIDE_SANDBOX: grpc.StatusCode.PERMISSION_DENIED,
     agent_pb2.FILE_CODE_UNREADABLE: grpc.StatusCode.FAILED_PRECONDITION,
 }
+
+
+class _Place(NamedTuple):
+    """Whose sandbox, and where."""
+
+    framework_id: FrameworkId
+    task_id: TaskId
+    agent_id: AgentId
 
 
 class FilesService(files_pb2_grpc.FilesServiceServicer):
@@ -49,25 +58,25 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
         if not 0 <= request.wait_ms <= WAIT_MS_MAX:
             await _refuse(context, f"wait_ms: expected 0 to {WAIT_MS_MAX}, got {request.wait_ms}")
         await _check_path(request.path, context)
-        task = await self._find(request.task_id, request.framework_id, context)
+        place = await self._find(request, context, AgentId(request.agent_id))
         question = agent_pb2.FileRequest(
-            framework_id=task.framework_id,
-            task_id=task.task_id,
+            framework_id=place.framework_id,
+            task_id=place.task_id,
             path=request.path,
             offset=request.offset,
             length=request.length or READ_LENGTH_DEFAULT,
             wait_ms=request.wait_ms,
         )
-        chunk = await self._ask(task, question, context)
+        chunk = await self._ask(place.agent_id, question, context)
         return pb.ReadResponse(offset=chunk.offset, data=chunk.data, size=chunk.size, complete=chunk.complete)
 
     async def List(self, request: pb.ListFilesRequest, context: Context) -> pb.ListFilesResponse:
         await _check_path(request.path, context)
-        task = await self._find(request.task_id, request.framework_id, context)
+        place = await self._find(request, context)
         question = agent_pb2.FileRequest(
-            framework_id=task.framework_id, task_id=task.task_id, path=request.path, list=True
+            framework_id=place.framework_id, task_id=place.task_id, path=request.path, list=True
         )
-        chunk = await self._ask(task, question, context)
+        chunk = await self._ask(place.agent_id, question, context)
         return pb.ListFilesResponse(entries=chunk.entries)
 
     async def Follow(self, request: pb.FollowRequest, context: Context) -> None:
@@ -91,10 +100,16 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
         finally:
             self._follows.close(follower)
 
-    async def _find(self, task_id: str, framework_id: str, context: Context) -> Task:
-        owner = FrameworkId(framework_id) if framework_id else None
+    async def _find(
+        self, request: pb.ReadRequest | pb.ListFilesRequest, context: Context, agent_id: AgentId = NO_AGENT
+    ) -> _Place:
+        task_id = TaskId(request.task_id)
+        owner = FrameworkId(request.framework_id) if request.framework_id else None
         master = self._runner.machine.master
-        found = find_by_id(master, TaskId(task_id), owner)
+        found = find_by_id(master, task_id, owner)
+        if not found and owner is not None and agent_id in master.agents:
+            # Its end was settled with a master of before, or so many ended since that it was forgotten here.
+            return _Place(owner, task_id, agent_id)
         if not found and master.recovering:
             # Not NOT_FOUND, which ends whoever follows the output of a task over a restart of the master.
             away = ", ".join(list(master.recovering)[:5])
@@ -106,13 +121,13 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
         if len(found) > 1:
             owners = ", ".join(task.framework_id for task in found[:5])
             await _refuse(context, f"task_id: several frameworks have {task_id!r}; name one of {owners}")
-        return found[0]
+        return _Place(found[0].framework_id, task_id, found[0].agent_id)
 
     async def _ask(
-        self, task: Task, question: agent_pb2.FileRequest, context: Context
+        self, agent_id: AgentId, question: agent_pb2.FileRequest, context: Context
     ) -> agent_pb2.FileChunk:
         try:
-            chunk = await self._ask_agent(task.agent_id, question, question.wait_ms / 1000 + ANSWER_SECONDS)
+            chunk = await self._ask_agent(agent_id, question, question.wait_ms / 1000 + ANSWER_SECONDS)
         except AgentAwayError as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
             raise
@@ -120,7 +135,7 @@ class FilesService(files_pb2_grpc.FilesServiceServicer):
             detail = chunk.detail[: limits.STATUS_MESSAGE_LENGTH_MAX]
             await context.abort(_STATUS.get(chunk.code, grpc.StatusCode.INTERNAL), detail)
         if fault := _fault_in(chunk, question.length):
-            await context.abort(grpc.StatusCode.INTERNAL, f"agent {task.agent_id} answered {fault}")
+            await context.abort(grpc.StatusCode.INTERNAL, f"agent {agent_id} answered {fault}")
         return chunk
 
 

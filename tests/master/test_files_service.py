@@ -185,3 +185,42 @@ async def test_a_task_whose_agent_is_not_back_since_a_restart_is_not_unknown(tmp
         (grpc.StatusCode.UNAVAILABLE, "the agent of task"),
         (grpc.StatusCode.NOT_FOUND, "task_id: expected a task that was launched and is remembered, got"),
     ]
+
+
+async def test_of_a_task_the_master_does_not_remember_the_agent_where_it_ran_is_asked(
+    master: MasterServer, served: tuple[RawAgent, Any]
+) -> None:
+    """Its end was settled with the master of before a restart, and the sandbox is there."""
+    agent, files = served
+    (agent_id,) = master.runner.machine.master.agents
+    place: dict[str, Any] = {"framework_id": "f1-1", "task_id": "of-before", "path": "stdout"}
+
+    reading = asyncio.ensure_future(files.Read(files_pb2.ReadRequest(**place, agent_id=agent_id)))
+    question = await agent.expect("file_request")
+    answer = agent_pb2.FileChunk(request_id=question.request_id, code="FILE_CODE_OK", data=b"x", size=1)
+    await agent.send(file_chunk=answer)
+    nowhere = []
+    for wrong in ({"agent_id": "a-nobody"}, {"agent_id": agent_id, "framework_id": ""}):
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await files.Read(files_pb2.ReadRequest(**{**place, **wrong}))
+        nowhere.append(error.value.code())
+
+    assert (await reading).data == b"x"
+    assert (question.framework_id, question.task_id) == ("f1-1", "of-before")
+    assert nowhere == [grpc.StatusCode.NOT_FOUND] * 2
+
+
+async def test_of_a_task_the_master_does_not_remember_the_agent_where_it_ran_is_waited_for(
+    master: MasterServer, served: tuple[RawAgent, Any]
+) -> None:
+    agent, files = served
+    (agent_id,) = master.runner.machine.master.agents
+    await agent.close()
+    await until(lambda: not master.runner.machine.master.agent_by_session)
+
+    with pytest.raises(grpc.aio.AioRpcError, match="is not connected") as error:
+        await files.Read(
+            files_pb2.ReadRequest(framework_id="f1-1", task_id="of-before", path="stdout", agent_id=agent_id)
+        )
+
+    assert error.value.code() is grpc.StatusCode.UNAVAILABLE

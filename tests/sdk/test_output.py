@@ -30,6 +30,7 @@ class Master:
         self.refusal: Refused | None = None
         self.files: dict[str, bytes] = {}
         self.read: list[tuple[str, int]] = []
+        self.asked: set[str] = set()
 
     @staticmethod
     def jitter() -> float:
@@ -53,6 +54,7 @@ class Master:
 
     async def read_file(self, request: files_pb2.ReadRequest) -> files_pb2.ReadResponse:
         self.read.append((request.path, request.offset))
+        self.asked.add(request.agent_id)
         if request.path not in self.files:
             raise Refused("UNKNOWN", "the sandbox was removed")
         data = self.files[request.path]
@@ -69,7 +71,13 @@ def said(task_id: str, path: str, offset: int, data: bytes, *, complete: bool = 
 def over(task_id: str, stdout_bytes: int | None, stderr_bytes: int | None = 0) -> TaskResult:
     usage = TaskUsage(stdout_bytes=stdout_bytes, stderr_bytes=stderr_bytes)
     return TaskResult(
-        task=TASK, task_id=task_id, state=TaskState.FINISHED, usage=usage, attempts=1, started_ms=1
+        task=TASK,
+        task_id=task_id,
+        state=TaskState.FINISHED,
+        usage=usage,
+        attempts=1,
+        started_ms=1,
+        agent_id="a1",
     )
 
 
@@ -192,6 +200,7 @@ async def test_what_does_not_come_by_the_stream_is_read_when_the_task_is_over(
 
     assert b"".join(piece.data for piece in pieces) == b"abc"
     assert master.read == [("stdout", 0 if is_old else 1)]
+    assert master.asked == {"a1"}, "a master of after a restart does not know where it ran"
 
 
 async def test_output_that_cannot_be_read_any_more_is_said_to_be_missing(

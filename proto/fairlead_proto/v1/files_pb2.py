@@ -25,25 +25,25 @@ _sym_db = _symbol_database.Default()
 from fairlead_proto.v1 import agent_pb2 as fairlead__proto_dot_v1_dot_agent__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x66\x61irlead_proto/v1/files.proto\x12\x0b\x66\x61irlead.v1\x1a\x1d\x66\x61irlead_proto/v1/agent.proto\"s\n\x0bReadRequest\x12\x14\n\x0c\x66ramework_id\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0e\n\x06length\x18\x05 \x01(\x03\x12\x0f\n\x07wait_ms\x18\x06 \x01(\x03\"L\n\x0cReadResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\"G\n\x10ListFilesRequest\x12\x14\n\x0c\x66ramework_id\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\x12\x0c\n\x04path\x18\x03 \x01(\t\"<\n\x11ListFilesResponse\x12\'\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x16.fairlead.v1.FileEntry\"U\n\rFollowRequest\x12\x14\n\x0c\x66ramework_id\x18\x01 \x01(\t\x12.\n\tpositions\x18\x02 \x03(\x0b\x32\x1b.fairlead.v1.OutputPosition\"2\n\x06Output\x12(\n\x06pieces\x18\x01 \x03(\x0b\x32\x18.fairlead.v1.OutputPiece2\xcf\x01\n\x0c\x46ilesService\x12;\n\x04Read\x12\x18.fairlead.v1.ReadRequest\x1a\x19.fairlead.v1.ReadResponse\x12\x45\n\x04List\x12\x1d.fairlead.v1.ListFilesRequest\x1a\x1e.fairlead.v1.ListFilesResponse\x12;\n\x06\x46ollow\x12\x1a.fairlead.v1.FollowRequest\x1a\x13.fairlead.v1.Output0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x66\x61irlead_proto/v1/files.proto\x12\x0b\x66\x61irlead.v1\x1a\x1d\x66\x61irlead_proto/v1/agent.proto\"\x85\x01\n\x0bReadRequest\x12\x14\n\x0c\x66ramework_id\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0e\n\x06length\x18\x05 \x01(\x03\x12\x0f\n\x07wait_ms\x18\x06 \x01(\x03\x12\x10\n\x08\x61gent_id\x18\x07 \x01(\t\"L\n\x0cReadResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\"G\n\x10ListFilesRequest\x12\x14\n\x0c\x66ramework_id\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\x12\x0c\n\x04path\x18\x03 \x01(\t\"<\n\x11ListFilesResponse\x12\'\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x16.fairlead.v1.FileEntry\"U\n\rFollowRequest\x12\x14\n\x0c\x66ramework_id\x18\x01 \x01(\t\x12.\n\tpositions\x18\x02 \x03(\x0b\x32\x1b.fairlead.v1.OutputPosition\"2\n\x06Output\x12(\n\x06pieces\x18\x01 \x03(\x0b\x32\x18.fairlead.v1.OutputPiece2\xcf\x01\n\x0c\x46ilesService\x12;\n\x04Read\x12\x18.fairlead.v1.ReadRequest\x1a\x19.fairlead.v1.ReadResponse\x12\x45\n\x04List\x12\x1d.fairlead.v1.ListFilesRequest\x1a\x1e.fairlead.v1.ListFilesResponse\x12;\n\x06\x46ollow\x12\x1a.fairlead.v1.FollowRequest\x1a\x13.fairlead.v1.Output0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fairlead_proto.v1.files_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_READREQUEST']._serialized_start=77
-  _globals['_READREQUEST']._serialized_end=192
-  _globals['_READRESPONSE']._serialized_start=194
-  _globals['_READRESPONSE']._serialized_end=270
-  _globals['_LISTFILESREQUEST']._serialized_start=272
-  _globals['_LISTFILESREQUEST']._serialized_end=343
-  _globals['_LISTFILESRESPONSE']._serialized_start=345
-  _globals['_LISTFILESRESPONSE']._serialized_end=405
-  _globals['_FOLLOWREQUEST']._serialized_start=407
-  _globals['_FOLLOWREQUEST']._serialized_end=492
-  _globals['_OUTPUT']._serialized_start=494
-  _globals['_OUTPUT']._serialized_end=544
-  _globals['_FILESSERVICE']._serialized_start=547
-  _globals['_FILESSERVICE']._serialized_end=754
+  _globals['_READREQUEST']._serialized_start=78
+  _globals['_READREQUEST']._serialized_end=211
+  _globals['_READRESPONSE']._serialized_start=213
+  _globals['_READRESPONSE']._serialized_end=289
+  _globals['_LISTFILESREQUEST']._serialized_start=291
+  _globals['_LISTFILESREQUEST']._serialized_end=362
+  _globals['_LISTFILESRESPONSE']._serialized_start=364
+  _globals['_LISTFILESRESPONSE']._serialized_end=424
+  _globals['_FOLLOWREQUEST']._serialized_start=426
+  _globals['_FOLLOWREQUEST']._serialized_end=511
+  _globals['_OUTPUT']._serialized_start=513
+  _globals['_OUTPUT']._serialized_end=563
+  _globals['_FILESSERVICE']._serialized_start=566
+  _globals['_FILESSERVICE']._serialized_end=773
 # @@protoc_insertion_point(module_scope)

@@ -7,20 +7,22 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ReadRequest(_message.Message):
-    __slots__ = ("framework_id", "task_id", "path", "offset", "length", "wait_ms")
+    __slots__ = ("framework_id", "task_id", "path", "offset", "length", "wait_ms", "agent_id")
     FRAMEWORK_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
     WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     framework_id: str
     task_id: str
     path: str
     offset: int
     length: int
     wait_ms: int
-    def __init__(self, framework_id: _Optional[str] = ..., task_id: _Optional[str] = ..., path: _Optional[str] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., wait_ms: _Optional[int] = ...) -> None: ...
+    agent_id: str
+    def __init__(self, framework_id: _Optional[str] = ..., task_id: _Optional[str] = ..., path: _Optional[str] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., wait_ms: _Optional[int] = ..., agent_id: _Optional[str] = ...) -> None: ...
 
 class ReadResponse(_message.Message):
     __slots__ = ("offset", "data", "size", "complete")
