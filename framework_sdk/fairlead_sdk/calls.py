@@ -1,10 +1,21 @@
-"""What a session asks of the master, as plain values. ``wire`` makes messages of them."""
+"""What a session asks of the master, as plain values. ``wire`` makes messages of them.
+
+Calls without amounts are those of ``fairlead_proto.framework_calls``, which the master's core has as events.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, SupportsFloat
 
 from fairlead_proto.codes import DeclineScope
+from fairlead_proto.framework_calls import (
+    FrameworkCall,
+    KillAsked,
+    OffersDeclined,
+    ReconcileAsked,
+    StatusesAcknowledged,
+    TeardownAsked,
+)
 from fairlead_proto.tasks import ArrayMember, Constraint
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.task import Task
@@ -101,53 +112,7 @@ class Accept:
     launches: tuple[Launch, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decline:
-    """Gives offers back."""
-
-    offer_ids: tuple[str, ...]
-    reason: str = ""
-    scope: Scope = Scope.NOTHING
-    ttl_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kill:
-    """Asks that tasks be ended."""
-
-    task_ids: tuple[str, ...]
-    grace_period_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
-    """Everything the agent reported of the task up to this sequence number is known."""
-
-    task_id: str
-    sequence: int
-    agent_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledge:
-    """Acknowledgements, at most one a task."""
-
-    items: tuple[Acknowledgement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reconcile:
-    """Asks for the state of these tasks; none named: of all."""
-
-    task_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Teardown:
-    """Kills every task and forgets the framework id."""
-
-
-Call = Hello | SetDemand | Accept | Decline | Kill | Acknowledge | Reconcile | Teardown
+Call = Hello | SetDemand | Accept | FrameworkCall
 
 NumberedCall = tuple[int, Call]
 """A call with its request id."""
@@ -160,13 +125,13 @@ def call_size(call: Call) -> int:
             return 64 + sum(launch.size_bytes for launch in call.launches)
         case SetDemand():
             return 64 + sum(_demand_size(demand) for demand in call.classes)
-        case Kill() | Reconcile():
+        case KillAsked() | ReconcileAsked():
             return 16 + _texts_size(call.task_ids)
-        case Decline():
+        case OffersDeclined():
             return 64 + len(call.reason) + _texts_size(call.offer_ids)
-        case Acknowledge():
-            return 16 + sum(len(item.task_id) + len(item.agent_id) + 16 for item in call.items)
-        case Hello() | Teardown():
+        case StatusesAcknowledged():
+            return 16 + sum(len(task_id) + len(agent_id) + 16 for task_id, _, agent_id in call.items)
+        case Hello() | TeardownAsked():
             return 1024
 
 

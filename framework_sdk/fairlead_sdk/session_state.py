@@ -16,6 +16,14 @@ from enum import Enum, unique
 from typing import Final
 
 from fairlead_proto.codes import Rejection
+from fairlead_proto.framework_calls import (
+    Acknowledged,
+    KillAsked,
+    OffersDeclined,
+    ReconcileAsked,
+    StatusesAcknowledged,
+    TeardownAsked,
+)
 from fairlead_proto.framework_events import (
     AnnounceAgentGone,
     AnswerAccept,
@@ -25,25 +33,19 @@ from fairlead_proto.framework_events import (
     Heartbeat,
     RescindOffers,
 )
-from fairlead_proto.ids import OfferId
+from fairlead_proto.ids import OfferId, TaskId
 from fairlead_proto.peers import NONE, Capabilities
 from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.calls import (
     Accept,
-    Acknowledge,
-    Acknowledgement,
     Call,
-    Decline,
     Demand,
     Hello,
-    Kill,
     Launch,
     NumberedCall,
-    Reconcile,
     Scope,
     SetDemand,
-    Teardown,
 )
 from fairlead_sdk.doubts import Doubts
 from fairlead_sdk.errors import LinkBroken
@@ -64,7 +66,7 @@ from fairlead_sdk.refusals import session_failure
 from fairlead_sdk.sequences import Sequences
 
 RECONCILE_TASKS_MAX: Final = 5_000
-"""Task ids in one Reconcile, to keep the message far below what gRPC takes."""
+"""Task ids in one call to reconcile, to keep the message far below what gRPC takes."""
 
 
 @unique
@@ -90,12 +92,12 @@ class SessionState:
         self._demand_ids: dict[int, None] = {}
         self._queue: dict[int, Call] = {}
         self._queued_demand_id: int | None = None
-        self._acks: dict[str, Acknowledgement] = {}
+        self._acks: dict[str, Acknowledged] = {}
         self._offers: dict[str, Offer] = {}
         self._accepts: dict[int, Accept] = {}
         self._unsent_accepts: dict[int, Accept] = {}
-        self._kills: dict[int, Kill] = {}
-        self._reconciles: dict[int, Reconcile] = {}
+        self._kills: dict[int, KillAsked] = {}
+        self._reconciles: dict[int, ReconcileAsked] = {}
         self._own_reconciles: dict[int, tuple[str, ...]] = {}
         self._unheard: dict[str, None] = {}
         self._teardown_id = 0
@@ -152,20 +154,22 @@ class SessionState:
 
     def decline(self, offer_ids: Iterable[str], *, reason: str, scope: Scope, ttl_ms: int) -> None:
         """Give outstanding offers back; those that are gone are left out."""
-        known = tuple(offer_id for offer_id in offer_ids if self._offers.pop(offer_id, None) is not None)
+        known = tuple(
+            OfferId(offer_id) for offer_id in offer_ids if self._offers.pop(offer_id, None) is not None
+        )
         if known:
-            self._enqueue(Decline(offer_ids=known, reason=reason, scope=scope, ttl_ms=ttl_ms))
+            self._enqueue(OffersDeclined(offer_ids=known, reason=reason, scope=scope, ttl_ms=ttl_ms))
 
     def kill(self, task_ids: Sequence[str], *, grace_period_ms: int = 0) -> int:
         """Ask that tasks be ended, over the next stream too if this one breaks before the answer."""
-        kill = Kill(task_ids=tuple(task_ids), grace_period_ms=grace_period_ms)
+        kill = KillAsked(task_ids=tuple(map(TaskId, task_ids)), grace_period_ms=grace_period_ms)
         request_id = self._enqueue(kill)
         self._kills[request_id] = kill
         return request_id
 
     def reconcile(self, task_ids: Sequence[str] = ()) -> int:
         """Ask for the state of these tasks (none: all), over the next stream too if this one breaks."""
-        call = Reconcile(tuple(task_ids))
+        call = ReconcileAsked(task_ids=tuple(map(TaskId, task_ids)))
         request_id = self._enqueue(call)
         self._reconciles[request_id] = call
         return request_id
@@ -173,11 +177,11 @@ class SessionState:
     def acknowledge(self, status: TaskStatus) -> None:
         """Say that this report and those before it are known; costs no message of its own."""
         if status.sequence and self._sequences.acknowledge(status):
-            self._acks[status.task_id] = Acknowledgement(status.task_id, status.sequence, status.agent_id)
+            self._acks[status.task_id] = (status.task_id, status.sequence, status.agent_id)
 
     def teardown(self) -> int:
         """Ask that every task be killed and the framework forgotten."""
-        self._teardown_id = self._enqueue(Teardown())
+        self._teardown_id = self._enqueue(TeardownAsked())
         return self._teardown_id
 
     # --- the stream ----------------------------------------------------------------------------------------------
@@ -197,7 +201,7 @@ class SessionState:
             return []
         calls = list(self._queue.items())
         if self._acks:
-            calls.append((self._next_id(), Acknowledge(tuple(self._acks.values()))))
+            calls.append((self._next_id(), StatusesAcknowledged(items=tuple(self._acks.values()))))
         self._queue = {}
         self._acks = {}
         self._accepts.update(self._unsent_accepts)
@@ -222,7 +226,7 @@ class SessionState:
             self._demand_ids[latest] = None
             self._queue_demand(latest, self._demand)
         if self._teardown_id:
-            self._queue[self._teardown_id] = Teardown()
+            self._queue[self._teardown_id] = TeardownAsked()
         self.phase = Phase.GREETING
 
     def link_broken(self, reason: str) -> list[Event]:
@@ -318,7 +322,7 @@ class SessionState:
             ]
         self._kills.pop(result.request_id, None)
         if result.request_id in self._reconciles:
-            # Only a refused Reconcile is answered so; one that is taken ends with FinishReconciliation.
+            # Only a refused ReconcileAsked is answered so; one that is taken ends with FinishReconciliation.
             del self._reconciles[result.request_id]
         self._own_reconciles.pop(result.request_id, None)
         if result.request_id == self._teardown_id:
@@ -351,9 +355,7 @@ class SessionState:
         if not self._sequences.is_new(status):
             if self._sequences.is_acknowledged(status):
                 # Cumulative, so whatever is queued for this task already covers the repeat.
-                self._acks.setdefault(
-                    status.task_id, Acknowledgement(status.task_id, status.sequence, status.agent_id)
-                )
+                self._acks.setdefault(status.task_id, (status.task_id, status.sequence, status.agent_id))
             return settled
         if is_terminal(status.state):
             self._live.pop(status.task_id, None)
@@ -413,7 +415,7 @@ class SessionState:
         for start in range(0, len(task_ids), RECONCILE_TASKS_MAX):
             chunk = task_ids[start : start + RECONCILE_TASKS_MAX]
             request_id = self._next_id()
-            self._queue[request_id] = Reconcile(chunk)
+            self._queue[request_id] = ReconcileAsked(task_ids=tuple(map(TaskId, chunk)))
             self._own_reconciles[request_id] = chunk
 
 

@@ -2,12 +2,13 @@
 
 What is read is checked, since a master may be newer, broken or not a master at all; ``InvalidFieldError`` names the field.
 The vocabulary shared with the other roles is read by ``fairlead_proto.convert``, and what the master says in values that are
-its own too by ``framework_messages``. Here are those with named amounts, which a vector of the master's only numbers.
+its own too by ``framework_messages``, as what it is asked in such values is written by ``framework_call_messages``. Here are
+those with named amounts, which a vector of the master's only numbers.
 """
 
 from collections.abc import Sequence
 
-from fairlead_proto import columns, convert, enum_numbers
+from fairlead_proto import columns, convert
 from fairlead_proto.convert import write_constraint
 from fairlead_proto.fields import (
     InvalidFieldError,
@@ -18,8 +19,8 @@ from fairlead_proto.fields import (
     read_name,
     read_role,
 )
+from fairlead_proto.framework_call_messages import fill_call
 from fairlead_proto.framework_messages import read_event
-from fairlead_proto.ids import TaskId
 from fairlead_proto.limits import BATCH_BYTES_MAX, DURATION_MS_MAX, UNITS_MAX
 from fairlead_proto.peers import ARRAYS, COLUMNS, NONE, Capabilities, Unknowns, read_capabilities
 from fairlead_proto.resources import QUANTITY_MAX
@@ -27,17 +28,12 @@ from fairlead_proto.v1 import framework_pb2, types_pb2
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.calls import (
     Accept,
-    Acknowledge,
     Call,
-    Decline,
     Demand,
     Hello,
-    Kill,
     Launch,
     NumberedCall,
-    Reconcile,
     SetDemand,
-    Teardown,
     call_size,
 )
 from fairlead_sdk.events import Offer, OffersReceived, Received, StatusReceived, Welcome
@@ -79,31 +75,8 @@ def _write_call(request_id: int, call: Call, peer: Capabilities) -> framework_pb
                 _fill_arrays(message.accept, call.launches)
             else:
                 message.accept.tasks.extend(map(write_launch, call.launches))
-        case Decline():
-            message.decline.offer_ids.extend(call.offer_ids)
-            message.decline.reason = call.reason
-            message.decline.scope = enum_numbers.DECLINE_SCOPES.of[call.scope]
-            message.decline.ttl_ms = call.ttl_ms
-        case Kill():
-            message.kill.task_ids.extend(call.task_ids)
-            message.kill.grace_period_ms = call.grace_period_ms
-        case Acknowledge() if COLUMNS in peer:
-            groups: dict[str, list[tuple[TaskId, int]]] = {}
-            for item in call.items:
-                groups.setdefault(item.agent_id, []).append((TaskId(item.task_id), item.sequence))
-            for agent_id, group in groups.items():
-                part = message.acknowledge.columns.add(agent_id=agent_id)
-                columns.fill_acknowledgements(part, group)
-        case Acknowledge():
-            for item in call.items:
-                message.acknowledge.items.add(
-                    task_id=item.task_id, sequence=item.sequence, agent_id=item.agent_id
-                )
-        case Reconcile():
-            message.reconcile.SetInParent()
-            message.reconcile.task_ids.extend(call.task_ids)
-        case Teardown():
-            message.teardown.SetInParent()
+        case _:
+            fill_call(message, call, in_columns=COLUMNS in peer)
     return message
 
 

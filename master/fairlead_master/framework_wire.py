@@ -1,13 +1,16 @@
 """The core's events of what a framework asks; what it is told is written by ``fairlead_proto.framework_messages``."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from fairlead_master.core import events
 from fairlead_master.sessions import in_parts
-from fairlead_proto import array_messages, columns, convert, enum_numbers, fields, limits
+from fairlead_proto import array_messages, convert, fields, limits
+from fairlead_proto import framework_call_messages as calls
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
-from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
+from fairlead_proto.framework_calls import KillAsked, OffersDeclined, ReconcileAsked, StatusesAcknowledged
+from fairlead_proto.ids import FrameworkId, OfferId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 
@@ -129,77 +132,33 @@ def _read_accept(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> 
 
 
 def _read_decline(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
-    decline = call.decline
-    scopes = enum_numbers.DECLINE_SCOPES.by_number
-    scope = scopes.get(decline.scope or pb.Decline.SCOPE_AGENT)
-    if scope is None:
-        error = fields.refusal("decline.scope", f"one of 0 to {max(scopes)}", decline.scope)
-        raise UnknownValueError("scope", str(error))
-    ttl_ms = fields.read_duration("decline.ttl_ms", decline.ttl_ms)
-    parts = in_parts(
-        tuple([OfferId(fields.read_id("decline.offer_ids", text)) for text in decline.offer_ids])
-    )
-    return [
-        events.OffersDeclined(
-            session=session,
-            request_id=call.request_id,
-            offer_ids=part,
-            reason=decline.reason[: limits.NAME_LENGTH_MAX],
-            scope=scope,
-            ttl_ms=ttl_ms,
-            is_last=number == len(parts),
-        )
-        for number, part in enumerate(parts, start=1)
-    ]
+    return _parted(calls.read_decline(session, call), "offer_ids")
 
 
 def _read_kill(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
-    grace_period_ms = fields.read_duration("kill.grace_period_ms", call.kill.grace_period_ms)
-    parts = in_parts(tuple([TaskId(fields.read_id("kill.task_ids", text)) for text in call.kill.task_ids]))
-    return [
-        events.KillAsked(
-            session=session,
-            request_id=call.request_id,
-            task_ids=part,
-            grace_period_ms=grace_period_ms,
-            is_last=number == len(parts),
-        )
-        for number, part in enumerate(parts, start=1)
-    ]
+    return _parted(calls.read_kill(session, call), "task_ids")
 
 
 def _read_acknowledge(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
-    items = [_read_acknowledged(item) for item in call.acknowledge.items]
-    for part in call.acknowledge.columns:
-        agent_id = AgentId(
-            fields.read_id("acknowledge.columns.agent_id", part.agent_id) if part.agent_id else ""
-        )
-        found = columns.read_acknowledgements("acknowledge.columns", part)
-        items += [(task_id, sequence, agent_id) for task_id, sequence in found]
-    return [events.StatusesAcknowledged(session=session, items=part) for part in in_parts(tuple(items))]
-
-
-def _read_acknowledged(item: pb.Acknowledge.Item) -> tuple[TaskId, int, AgentId]:
-    task_id, agent_id = item.task_id, item.agent_id
-    fields.read_id("acknowledge.items.task_id", task_id)
-    if agent_id:
-        fields.read_id("acknowledge.items.agent_id", agent_id)
-    return TaskId(task_id), fields.read_count("acknowledge.items.sequence", item.sequence), AgentId(agent_id)
+    items = calls.read_acknowledge(session, call).items
+    return [StatusesAcknowledged(session=session, items=part) for part in in_parts(items)]
 
 
 def _read_reconcile(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
-    task_ids = tuple(TaskId(fields.read_id("reconcile.task_ids", text)) for text in call.reconcile.task_ids)
-    parts = in_parts(task_ids)
-    return [
-        events.ReconcileAsked(
-            session=session, request_id=call.request_id, task_ids=part, is_last=number == len(parts)
-        )
-        for number, part in enumerate(parts, start=1)
-    ]
+    return _parted(calls.read_reconcile(session, call), "task_ids")
 
 
 def _read_teardown(session: int, call: pb.FrameworkCall, _kinds: ResourceKinds) -> list[events.Event]:
-    return [events.TeardownAsked(session=session, request_id=call.request_id)]
+    return [calls.read_teardown(session, call)]
+
+
+def _parted(call: OffersDeclined | KillAsked | ReconcileAsked, records: str) -> list[events.Event]:
+    """A call with many records as several, of which the last is answered."""
+    *first, last = in_parts(getattr(call, records))
+    if not first:
+        return [call]
+    changes: list[dict[str, Any]] = [{records: part, "is_last": False} for part in first]
+    return [replace(call, **change) for change in (*changes, {records: last})]
 
 
 _READERS: Final[Mapping[str, Callable[[int, pb.FrameworkCall, ResourceKinds], list[events.Event]]]] = {

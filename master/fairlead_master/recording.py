@@ -20,7 +20,7 @@ from fairlead_master.allocation import api
 from fairlead_master.core import actions, events, machine, settings
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
-from fairlead_proto import resources, task_state, tasks
+from fairlead_proto import codes, resources, task_state, tasks
 from fairlead_proto.resources import ResourceKinds
 
 FORMAT: Final = "fairlead-recording-1"
@@ -29,7 +29,7 @@ BYTES_MAX: Final = 4 * 2**30
 
 _CLASSES: Final[Mapping[str, type]] = {
     name: value
-    for module in (api, actions, events, machine, settings, resources, task_state, tasks)
+    for module in (api, actions, events, machine, settings, codes, resources, task_state, tasks)
     for name, value in vars(module).items()
     if isinstance(value, type) and (is_dataclass(value) or issubclass(value, Enum))
 }

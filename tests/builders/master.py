@@ -8,7 +8,14 @@ from fairlead_master.core import events, invariants
 from fairlead_master.core.actions import Action
 from fairlead_master.core.machine import Machine, Remembered, is_in_parts
 from fairlead_master.core.settings import CoreSettings
-from fairlead_proto.codes import CallCode
+from fairlead_proto.codes import CallCode, DeclineScope
+from fairlead_proto.framework_calls import (
+    KillAsked,
+    OffersDeclined,
+    ReconcileAsked,
+    StatusesAcknowledged,
+    TeardownAsked,
+)
 from fairlead_proto.framework_events import (
     AnswerAccept,
     AnswerCall,
@@ -258,13 +265,13 @@ class Cluster:
         self,
         session: int,
         *offer_ids: str,
-        scope: events.DeclineScope = events.DeclineScope.NOTHING,
+        scope: DeclineScope = DeclineScope.NOTHING,
         ttl_ms: int = 0,
     ) -> list[Action]:
         """Give offers back."""
         self.request += 1
         return self.step(
-            events.OffersDeclined(
+            OffersDeclined(
                 session=session,
                 request_id=self.request,
                 offer_ids=tuple(map(OfferId, offer_ids)),
@@ -294,7 +301,7 @@ class Cluster:
         """Ask for the end of tasks."""
         self.request += 1
         return self.step(
-            events.KillAsked(
+            KillAsked(
                 session=session,
                 request_id=self.request,
                 task_ids=tuple(map(TaskId, task_ids)),
@@ -305,15 +312,13 @@ class Cluster:
     def acknowledge(self, session: int, *items: tuple[str, int, str]) -> list[Action]:
         """Acknowledge statuses: (task, sequence, agent or empty)."""
         typed = tuple((TaskId(task), sequence, AgentId(agent)) for task, sequence, agent in items)
-        return self.step(events.StatusesAcknowledged(session=session, items=typed))
+        return self.step(StatusesAcknowledged(session=session, items=typed))
 
     def reconcile(self, session: int, *task_ids: str) -> list[Action]:
         """Ask where tasks are."""
         self.request += 1
         return self.step(
-            events.ReconcileAsked(
-                session=session, request_id=self.request, task_ids=tuple(map(TaskId, task_ids))
-            )
+            ReconcileAsked(session=session, request_id=self.request, task_ids=tuple(map(TaskId, task_ids)))
         )
 
     def agent_leaves(self, session: int) -> list[Action]:
@@ -327,7 +332,7 @@ class Cluster:
     def teardown(self, session: int) -> list[Action]:
         """End a framework."""
         self.request += 1
-        return self.step(events.TeardownAsked(session=session, request_id=self.request))
+        return self.step(TeardownAsked(session=session, request_id=self.request))
 
     def state(self, framework_id: str, task_id: str = "t1") -> TaskState | None:
         """Where a task is, as the master sees it."""

@@ -12,6 +12,14 @@ from fairlead_master.core.actions import Action, StoreAgent
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.recording import Header, Recorder, RecordingError, decode, encode, play
+from fairlead_proto.codes import DeclineScope
+from fairlead_proto.framework_calls import (
+    KillAsked,
+    OffersDeclined,
+    ReconcileAsked,
+    StatusesAcknowledged,
+    TeardownAsked,
+)
 from fairlead_proto.ids import AgentId, ClassId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
@@ -71,7 +79,22 @@ def some_events() -> list[tuple[int, events.Event]]:
             ),
         ),
         (1_050, events.StatusesReported(session=2, statuses=(status,))),
+        (1_052, StatusesAcknowledged(session=1, items=((TaskId("t1"), 1, AgentId("a2-1")),))),
+        (
+            1_054,
+            OffersDeclined(
+                session=1,
+                request_id=3,
+                offer_ids=(OfferId("o3-2"),),
+                reason="no",
+                scope=DeclineScope.CLASS,
+                ttl_ms=0,
+            ),
+        ),
+        (1_056, KillAsked(session=1, request_id=4, task_ids=(TaskId("t9"),), grace_period_ms=0)),
+        (1_058, ReconcileAsked(session=1, request_id=5)),
         (1_060, events.WeightSet(request=1, role=Role("eng"), weight=Weight(1.5, {4: 2.0}))),
+        (1_070, TeardownAsked(session=1, request_id=6)),
         (9_999, events.Ticked()),
     ]
 

@@ -19,6 +19,7 @@ from fairlead_master.registry_files import NoRoomError
 from fairlead_master.runner import Runner
 from fairlead_proto.clock import SteadyClock
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_calls import TeardownAsked
 from fairlead_proto.framework_events import EndFrameworkSession
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.reports import AgentConnected
@@ -214,7 +215,7 @@ async def test_the_end_of_a_framework_is_answered_after_the_commit() -> None:
     desk = Desk("f1-1")
     session = desk.hello("f1-1")
     await desk.settle()
-    desk.runner.post(events.TeardownAsked(session=session, request_id=1))
+    desk.runner.post(TeardownAsked(session=session, request_id=1))
 
     before = await desk.settle()
     desk.disk.finish()
@@ -351,7 +352,7 @@ async def test_without_room_an_end_can_be_asked_for_and_is_written_with_the_next
     known = await a_full_disk(desk)
     await desk.settle()
 
-    desk.runner.post(events.TeardownAsked(session=known, request_id=9))
+    desk.runner.post(TeardownAsked(session=known, request_id=9))
     await desk.settle()
     desk.disk.finish()
     await desk.settle()

@@ -15,6 +15,7 @@ from fairlead_proto import framework_messages
 from fairlead_proto.agent_messages import read_heartbeat, read_statuses, write_orders
 from fairlead_proto.codes import Rejection
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_calls import KillAsked
 from fairlead_proto.framework_events import AnswerAccept, ForwardStatuses, LaunchAnswer, ToFramework
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.limits import RECORDS_PER_ACTION_MAX
@@ -236,8 +237,8 @@ def test_a_long_list_of_tasks_becomes_several_events_of_which_the_last_is_answer
 
     parts = framework_wire.read_call(SESSION, framework_pb2.FrameworkCall(request_id=7, kill=kill), KINDS)
 
-    assert all(isinstance(part, events.KillAsked) for part in parts)
-    kills = [part for part in parts if isinstance(part, events.KillAsked)]
+    assert all(isinstance(part, KillAsked) for part in parts)
+    kills = [part for part in parts if isinstance(part, KillAsked)]
     assert [len(part.task_ids) for part in kills] == [RECORDS_PER_EVENT_MAX, RECORDS_PER_EVENT_MAX, 1]
     assert [part.is_last for part in kills] == [False, False, True]
     assert {part.request_id for part in kills} == {7}

@@ -5,6 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
+from fairlead_proto.framework_calls import (
+    KillAsked,
+    OffersDeclined,
+    ReconcileAsked,
+    StatusesAcknowledged,
+    TeardownAsked,
+)
 from fairlead_proto.framework_events import (
     AnswerAccept,
     AnswerCall,
@@ -16,20 +23,7 @@ from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import Amounts, FrameworkExpired, Refused, Superseded
-from fairlead_sdk.calls import (
-    Acknowledge,
-    Acknowledgement,
-    Call,
-    Decline,
-    Demand,
-    Hello,
-    Kill,
-    Launch,
-    Reconcile,
-    Scope,
-    SetDemand,
-    Teardown,
-)
+from fairlead_sdk.calls import Call, Demand, Hello, Launch, Scope, SetDemand
 from fairlead_sdk.errors import LinkBroken
 from fairlead_sdk.events import (
     AcceptItem,
@@ -60,6 +54,15 @@ OFFER = Offer(
     unit=DEMAND.unit,
     lease_ms=1000,
 )
+
+
+def a_reconciliation(*task_ids: str) -> ReconcileAsked:
+    return ReconcileAsked(task_ids=tuple(map(TaskId, task_ids)))
+
+
+def acknowledged(*items: tuple[str, int, str]) -> StatusesAcknowledged:
+    typed = tuple((TaskId(task_id), sequence, AgentId(agent_id)) for task_id, sequence, agent_id in items)
+    return StatusesAcknowledged(items=typed)
 
 
 def a_status(
@@ -159,7 +162,7 @@ def test_a_task_that_nobody_knew_is_asked_for_once_it_was_launched() -> None:
     session.link_broken("gone")
     calls = [call for _, call in reopen(session)]
 
-    assert Reconcile(("t1",)) in calls
+    assert a_reconciliation("t1") in calls
 
 
 def test_acknowledgements_are_cumulative_and_share_one_call() -> None:
@@ -168,7 +171,7 @@ def test_acknowledgements_are_cumulative_and_share_one_call() -> None:
         session.receive(3, [received])
         session.acknowledge(received.status)
 
-    assert sent(session) == [Acknowledge((Acknowledgement("t1", 2, "a1"), Acknowledgement("t2", 1, "a1")))]
+    assert sent(session) == [acknowledged(("t1", 2, "a1"), ("t2", 1, "a1"))]
     assert sent(session) == []
 
 
@@ -178,9 +181,9 @@ def test_a_repeated_report_is_passed_on_once_and_acknowledged_again() -> None:
     assert sent(session) == []
 
     session.acknowledge(a_status().status)
-    assert sent(session) == [Acknowledge((Acknowledgement("t1", 1, "a1"),))]
+    assert sent(session) == [acknowledged(("t1", 1, "a1"))]
     assert session.receive(3, [a_status()]) == []
-    assert sent(session) == [Acknowledge((Acknowledgement("t1", 1, "a1"),))]
+    assert sent(session) == [acknowledged(("t1", 1, "a1"))]
 
 
 def test_a_report_of_another_agent_on_the_same_id_is_no_repeat() -> None:
@@ -191,7 +194,7 @@ def test_a_report_of_another_agent_on_the_same_id_is_no_repeat() -> None:
 
     assert session.receive(3, [end, end]) == [end]
     session.acknowledge(end.status)
-    assert sent(session) == [Acknowledge((Acknowledgement("t1", 2, "a0"),))]
+    assert sent(session) == [acknowledged(("t1", 2, "a0"))]
 
 
 def test_reports_made_by_the_master_are_always_passed_on_and_never_acknowledged() -> None:
@@ -224,7 +227,7 @@ def test_an_accept_in_flight_when_the_stream_breaks_is_reconciled() -> None:
     calls = reopen(session)
     assert [call for _, call in calls] == [
         Hello(framework_id="f1", name="n", last_epoch=3),
-        Reconcile(("t1", "t2", "t3")),
+        a_reconciliation("t1", "t2", "t3"),
     ]
     events = session.receive(
         3,
@@ -259,7 +262,7 @@ def test_a_doubt_about_an_agent_still_away_is_asked_again_with_a_heartbeat() -> 
     assert sent(session) == []
     session.receive(3, [Heartbeat(1)])
     [(again_id, again)] = session.take_outgoing()
-    assert again == Reconcile(("t1",))
+    assert again == a_reconciliation("t1")
     session.receive(3, [Heartbeat(2)])
     assert sent(session) == []
 
@@ -279,7 +282,7 @@ def test_a_launched_task_the_restarted_master_does_not_know_yet_is_asked_for_aga
     session.receive(3, [FinishReconciliation(request_id=reconcile_id, recovering_agent_ids=(AgentId("a9"),))])
     session.receive(3, [Heartbeat(1)])
 
-    assert sent(session) == [Reconcile(("t1",))]
+    assert sent(session) == [a_reconciliation("t1")]
 
 
 def test_what_is_unanswered_is_asked_again_over_the_next_stream() -> None:
@@ -294,7 +297,7 @@ def test_what_is_unanswered_is_asked_again_over_the_next_stream() -> None:
 
     calls = reopen(session)
 
-    assert [type(call) for _, call in calls] == [Hello, Kill, Reconcile, SetDemand, Teardown]
+    assert [type(call) for _, call in calls] == [Hello, KillAsked, ReconcileAsked, SetDemand, TeardownAsked]
     assert [number for number, call in calls if not isinstance(call, Hello | SetDemand)] == [
         kill_id,
         reconcile_id,
@@ -324,7 +327,9 @@ def test_offers_die_with_their_stream_and_are_declined_once() -> None:
     session.receive(3, [OffersReceived((OFFER,))])
     assert session.is_outstanding("o1")
     session.decline(["o1", "o1", "o2"], reason="r", scope=Scope.CLASS, ttl_ms=7)
-    assert sent(session) == [Decline(offer_ids=("o1",), reason="r", scope=Scope.CLASS, ttl_ms=7)]
+    assert sent(session) == [
+        OffersDeclined(offer_ids=(OfferId("o1"),), reason="r", scope=Scope.CLASS, ttl_ms=7)
+    ]
 
     session.receive(3, [OffersReceived((OFFER,))])
     session.link_broken("cut")

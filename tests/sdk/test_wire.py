@@ -8,14 +8,15 @@ from hypothesis import given
 from fairlead_master.framework_wire import read_call
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_calls import StatusesAcknowledged
 from fairlead_proto.framework_events import AnswerAccept, AnswerCall, EndFrameworkSession
-from fairlead_proto.ids import TaskId
+from fairlead_proto.ids import AgentId, TaskId
 from fairlead_proto.peers import ARRAYS, COLUMNS, Unknowns
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.task_state import Reason
 from fairlead_proto.tasks import ArrayMember
 from fairlead_proto.v1 import framework_pb2, types_pb2
-from fairlead_sdk.calls import Accept, Acknowledge, Acknowledgement, Launch
+from fairlead_sdk.calls import Accept, Launch
 from fairlead_sdk.events import StatusReceived
 from fairlead_sdk.task import Task
 from fairlead_sdk.wire import read_events, write_batches
@@ -59,10 +60,11 @@ EVENTS = framework_pb2.FrameworkEvents(
 
 
 def test_acknowledgements_are_lists_for_a_master_that_reads_those() -> None:
-    items = (Acknowledgement("t1", 2, "a1"), Acknowledgement("t2", 1, "a2"), Acknowledgement("t3", 1, "a1"))
+    seen = (("t1", 2, "a1"), ("t2", 1, "a2"), ("t3", 1, "a1"))
+    items = tuple((TaskId(task_id), sequence, AgentId(agent_id)) for task_id, sequence, agent_id in seen)
 
-    (older,) = write_batches([(1, Acknowledge(items))])
-    (newer,) = write_batches([(1, Acknowledge(items))], (COLUMNS,))
+    (older,) = write_batches([(1, StatusesAcknowledged(items=items))])
+    (newer,) = write_batches([(1, StatusesAcknowledged(items=items))], (COLUMNS,))
 
     assert [item.task_id for item in older.calls[0].acknowledge.items] == ["t1", "t2", "t3"]
     assert not older.calls[0].acknowledge.columns

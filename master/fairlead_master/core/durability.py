@@ -33,6 +33,7 @@ from fairlead_master.core.actions import (
 )
 from fairlead_master.core.state import Master
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
+from fairlead_proto.framework_calls import TeardownAsked
 from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, SendOffers, WelcomeFramework
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession
 from fairlead_proto.reports import AgentConnected
@@ -109,7 +110,7 @@ def release(orders: Sequence[Action], unheard_of: AbstractSet[Subject], why: str
             and ("framework", order.framework_id) in unheard_of
         ):
             leaving.append(EndFrameworkSession(session=order.session, code=ErrorCode.LIMIT, detail=why))
-            undoing.append(events.TeardownAsked(session=order.session, request_id=0))
+            undoing.append(TeardownAsked(session=order.session, request_id=0))
         elif is_behind and isinstance(order, ConfirmAgent) and ("agent", order.agent_id) in unheard_of:
             leaving.append(EndAgentSession(session=order.session, code=RefusalCode.LIMIT, detail=why))
             undoing.append(events.AgentDisconnected(session=order.session, reason=why))

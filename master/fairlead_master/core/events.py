@@ -7,14 +7,18 @@ Everything in an event has passed the border, so its fields are well-formed; whe
 from dataclasses import dataclass
 
 from fairlead_master.allocation.weights import Weight
-from fairlead_proto import codes
+from fairlead_proto.framework_calls import (
+    KillAsked,
+    OffersDeclined,
+    ReconcileAsked,
+    StatusesAcknowledged,
+    TeardownAsked,
+)
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId, TaskKey
 from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import DemandClass, TaskSpec, TaskStatus, TaskUsage
 from fairlead_proto.value import value
-
-DeclineScope = codes.DeclineScope
 
 
 @value
@@ -74,60 +78,6 @@ class OfferAccepted:
     request_id: int
     offer_id: OfferId
     tasks: tuple[TaskSpec | InvalidTask, ...]
-
-
-@value
-class OffersDeclined:
-    """A framework gave offers back."""
-
-    session: int
-    request_id: int
-    offer_ids: tuple[OfferId, ...]
-    reason: str
-    scope: DeclineScope
-    ttl_ms: int
-    """0: the default."""
-    is_last: bool = True
-    """False for the first parts of a long call, which is answered with the last one."""
-
-
-@value
-class KillAsked:
-    """A framework wants tasks of its own ended."""
-
-    session: int
-    request_id: int
-    task_ids: tuple[TaskId, ...]
-    grace_period_ms: int
-    is_last: bool = True
-    """False for the first parts of a long call, which is answered with the last one."""
-
-
-@value
-class StatusesAcknowledged:
-    """A framework has written down everything up to these sequences: (task, sequence, agent or empty)."""
-
-    session: int
-    items: tuple[tuple[TaskId, int, AgentId], ...]
-
-
-@value
-class ReconcileAsked:
-    """A framework wants the state of these tasks, of all its tasks if there are none."""
-
-    session: int
-    request_id: int
-    task_ids: tuple[TaskId, ...]
-    is_last: bool = True
-    """False for the first parts of a long call, which is answered with the last one."""
-
-
-@value
-class TeardownAsked:
-    """A framework ends itself and its tasks."""
-
-    session: int
-    request_id: int
 
 
 @value

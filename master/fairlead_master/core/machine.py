@@ -24,6 +24,13 @@ from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import Action, StoreAgent, StoreFramework
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import Agent, AgentState, Framework, Master
+from fairlead_proto.framework_calls import (
+    KillAsked,
+    OffersDeclined,
+    ReconcileAsked,
+    StatusesAcknowledged,
+    TeardownAsked,
+)
 from fairlead_proto.ids import Role
 from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import ResourceKinds
@@ -213,11 +220,11 @@ _HANDLERS: Mapping[type, Callable[[Master, Any, int], None]] = {
     events.FrameworkDisconnected: frameworks.framework_disconnected,
     events.DemandSet: frameworks.demand_set,
     events.OfferAccepted: offers.offer_accepted,
-    events.OffersDeclined: offers.offers_declined,
-    events.KillAsked: frameworks.kill_asked,
-    events.StatusesAcknowledged: tasks.statuses_acknowledged,
-    events.ReconcileAsked: reconcile.reconcile_asked,
-    events.TeardownAsked: frameworks.teardown_asked,
+    OffersDeclined: offers.offers_declined,
+    KillAsked: frameworks.kill_asked,
+    StatusesAcknowledged: tasks.statuses_acknowledged,
+    ReconcileAsked: reconcile.reconcile_asked,
+    TeardownAsked: frameworks.teardown_asked,
     AgentConnected: agents.agent_connected,
     events.AgentDisconnected: agents.agent_disconnected,
     events.StatusesReported: agents.statuses_reported,

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from itertools import islice, takewhile
 
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.events import DeclineScope, InvalidTask, OfferAccepted, OffersDeclined
+from fairlead_master.core.events import InvalidTask, OfferAccepted
 from fairlead_master.core.state import Agent, Framework, Master, Offer, Task, remember, status_of
 from fairlead_master.core.tasks import close_account_if_over, forward, kept_labels, shortened
-from fairlead_proto.codes import CallCode, Rejection
+from fairlead_proto.codes import CallCode, DeclineScope, Rejection
+from fairlead_proto.framework_calls import OffersDeclined
 from fairlead_proto.framework_events import (
     AnswerAccept,
     AnswerCall,

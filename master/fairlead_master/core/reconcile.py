@@ -8,9 +8,9 @@ agent may return with it. Either way the end marker names the agents that are mi
 from collections import deque
 
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.events import ReconcileAsked
 from fairlead_master.core.state import Framework, Master, Reconciliation, status_of
 from fairlead_master.core.tasks import forward
+from fairlead_proto.framework_calls import ReconcileAsked
 from fairlead_proto.framework_events import FinishReconciliation
 from fairlead_proto.ids import AgentId, TaskId
 from fairlead_proto.task_state import Reason, TaskState

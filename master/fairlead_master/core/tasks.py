@@ -9,8 +9,8 @@ from typing import Final
 
 from fairlead_master.core import measurements
 from fairlead_master.core import settings as bounds
-from fairlead_master.core.events import StatusesAcknowledged
 from fairlead_master.core.state import Agent, Framework, FrameworkState, Master, Task
+from fairlead_proto.framework_calls import StatusesAcknowledged
 from fairlead_proto.framework_events import ForwardStatuses
 from fairlead_proto.ids import AgentId, FrameworkId, TaskKey
 from fairlead_proto.limits import RECORDS_PER_ACTION_MAX

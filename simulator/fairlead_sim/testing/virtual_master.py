@@ -11,7 +11,8 @@ from fairlead_agent.core.records import IdentityTaken
 from fairlead_master.core import events
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import Framework, FrameworkState
-from fairlead_proto.codes import ErrorCode, Rejection
+from fairlead_proto.codes import DeclineScope, ErrorCode, Rejection
+from fairlead_proto.framework_calls import OffersDeclined
 from fairlead_proto.framework_events import AnswerAccept, LaunchAnswer
 from fairlead_proto.ids import AgentId, FrameworkId, TaskId
 from fairlead_proto.resources import ResourceKinds
@@ -323,12 +324,12 @@ class VirtualMaster:
 
     def _reject(self, link: MemoryLink, accept: events.OfferAccepted, rejection: Rejection) -> None:
         """Answer for the master, which takes the offer for declined and pauses the class as after a rejection."""
-        decline = events.OffersDeclined(
+        decline = OffersDeclined(
             session=accept.session,
             request_id=accept.request_id,
             offer_ids=(accept.offer_id,),
             reason="as the test asked",
-            scope=events.DeclineScope.CLASS,
+            scope=DeclineScope.CLASS,
             ttl_ms=self._settings.rejected_pause_ms,
         )
         answers = tuple(LaunchAnswer(task.task_id, rejection, "as the test asked") for task in accept.tasks)

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Final
 
 from fairlead_master.core import events
-from fairlead_proto.codes import CallCode
+from fairlead_proto.codes import CallCode, DeclineScope
+from fairlead_proto.framework_calls import OffersDeclined, StatusesAcknowledged, TeardownAsked
 from fairlead_proto.framework_events import (
     AnswerAccept,
     AnswerCall,
@@ -80,9 +81,7 @@ class TraceFramework:
 
     def leave(self) -> None:
         """Unregister. There is nothing under way any more."""
-        self._connection.send_up(
-            [events.TeardownAsked(session=self._session, request_id=self._next_request())]
-        )
+        self._connection.send_up([TeardownAsked(session=self._session, request_id=self._next_request())])
         self._connection.close()
 
     def _open_stage(self, active: ActiveJob) -> None:
@@ -124,7 +123,7 @@ class TraceFramework:
                         f"framework {self.name}: {order} on a cluster in which nothing fails"
                     )
         if acknowledged:
-            message.append(events.StatusesAcknowledged(session=self._session, items=tuple(acknowledged)))
+            message.append(StatusesAcknowledged(session=self._session, items=tuple(acknowledged)))
         if self._wants_more:
             # Behind the acceptances: it is wanted beyond what they take.
             message.append(self._demand())
@@ -206,12 +205,12 @@ class TraceFramework:
         gang = self._gangs[class_id]
         self._connection.send_up(
             [
-                events.OffersDeclined(
+                OffersDeclined(
                     session=self._session,
                     request_id=self._next_request(),
                     offer_ids=tuple(offer.offer_id for offer in gang.held),
                     reason="not enough of them for all tasks of a gang",
-                    scope=events.DeclineScope.CLASS,
+                    scope=DeclineScope.CLASS,
                     ttl_ms=gang.pause_ms(self._gang_patience_ms, self._engine.random),
                 )
             ]

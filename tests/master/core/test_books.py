@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
 from fairlead_master.core import actions, events
+from fairlead_proto.codes import DeclineScope
 from fairlead_proto.framework_events import ForwardStatuses, OfferTerms, RescindOffers, SendOffers
 from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.orders import LaunchTasks
@@ -113,8 +114,8 @@ class Books(RuleBasedStateMachine):
         return multiple(*((owner, spec.task_id) for spec in launched))
 
     @precondition(lambda self: self.reference.offered)
-    @rule(data=st.data(), scope=st.sampled_from(events.DeclineScope))
-    def decline(self, data: st.DataObject, scope: events.DeclineScope) -> None:
+    @rule(data=st.data(), scope=st.sampled_from(DeclineScope))
+    def decline(self, data: st.DataObject, scope: DeclineScope) -> None:
         """A framework gives an offer back."""
         offer_id = data.draw(st.sampled_from(sorted(self.reference.offered)))
         owner, _ = self.reference.offered.pop(offer_id)

@@ -11,6 +11,8 @@ import pytest
 from fairlead_master.core import events, settings
 from fairlead_master.core.events import Ticked
 from fairlead_master.core.state import Master
+from fairlead_proto.codes import DeclineScope
+from fairlead_proto.framework_calls import StatusesAcknowledged
 from fairlead_proto.ids import FrameworkId, OfferId, TaskId
 from fairlead_proto.patterns import matches
 from fairlead_proto.task_state import TaskState
@@ -56,7 +58,7 @@ def finish_many(cluster: Cluster, total: int) -> None:
         acknowledged = tuple(
             (TaskId(name), 1, status.agent_id) for name, status in zip(names, ends, strict=True)
         )
-        machine.step(events.StatusesAcknowledged(session=framework, items=acknowledged), cluster.now_ms)
+        machine.step(StatusesAcknowledged(session=framework, items=acknowledged), cluster.now_ms)
 
 
 def sizes(master: Master) -> dict[str, int]:
@@ -111,7 +113,7 @@ def test_filters_of_declines_are_bounded() -> None:
     cluster.demand(framework, a_class())
     for _ in range(50):
         (offer,) = cluster.offers()
-        cluster.decline(framework, offer.offer_id, scope=events.DeclineScope.CLASS, ttl_ms=1)
+        cluster.decline(framework, offer.offer_id, scope=DeclineScope.CLASS, ttl_ms=1)
 
     assert len(cluster.offers()) == 1
 

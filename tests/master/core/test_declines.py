@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_master.core.events import DeclineScope
+from fairlead_proto.codes import DeclineScope
 from fairlead_proto.tasks import Constraint, DemandClass, Operator
 from tests.builders.master import UNIT, Cluster, a_class, a_spec, resources
 

@@ -7,6 +7,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.durability import Released, refusal, release, subject, untold
 from fairlead_master.core.machine import Remembered
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
+from fairlead_proto.framework_calls import TeardownAsked
 from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, SendOffers
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, KillTask
@@ -61,7 +62,7 @@ A_WEIGHT = Weight(2.0)
         (a_registration("a1-1", cpus=8), None),
         (events.WeightSet(request=1, role=Role("r"), weight=A_WEIGHT), NO),
         (events.PolicySet(request=1, policy="fifo"), NO),
-        (events.TeardownAsked(session=2, request_id=1), None),
+        (TeardownAsked(session=2, request_id=1), None),
         (events.OperatorTeardownAsked(request=1, framework_id=FrameworkId("f1-1")), None),
         (events.Ticked(), None),
     ],
@@ -119,7 +120,7 @@ def test_who_was_to_be_told_a_new_id_is_refused_and_undone() -> None:
             EndAgentSession(session=2, code=RefusalCode.LIMIT, detail=WHY),
         ],
         [
-            events.TeardownAsked(session=1, request_id=0),
+            TeardownAsked(session=1, request_id=0),
             events.AgentDisconnected(session=2, reason=WHY),
         ],
     )

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from fairlead_master.core.events import AgentBeat, DeclineScope
-from fairlead_proto.codes import CallCode, Rejection
+from fairlead_master.core.events import AgentBeat
+from fairlead_proto.codes import CallCode, DeclineScope, Rejection
 from fairlead_proto.framework_events import (
     AnswerCall,
     InfeasibleClass,

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from fairlead_master.allocation.policies import names
-from fairlead_master.core.events import AgentBeat, DeclineScope
-from fairlead_proto.codes import CallCode, Rejection
+from fairlead_master.core.events import AgentBeat
+from fairlead_proto.codes import CallCode, DeclineScope, Rejection
 from fairlead_proto.framework_events import AnswerAccept, AnswerCall
 from fairlead_proto.ids import ClassId, TaskId
 from fairlead_proto.orders import LaunchTasks

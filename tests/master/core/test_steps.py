@@ -6,9 +6,9 @@ import pytest
 
 from fairlead_master.core import settings
 from fairlead_master.core.actions import Action
-from fairlead_master.core.events import DeclineScope, KillAsked, OffersDeclined, ReconcileAsked
 from fairlead_master.core.machine import Machine
-from fairlead_proto.codes import CallCode
+from fairlead_proto.codes import CallCode, DeclineScope
+from fairlead_proto.framework_calls import KillAsked, OffersDeclined, ReconcileAsked
 from fairlead_proto.framework_events import AnswerCall, FinishReconciliation, ForwardStatuses, SendOffers
 from fairlead_proto.ids import FrameworkId, OfferId, TaskId
 from fairlead_proto.orders import EndAgentSession, KillTask
