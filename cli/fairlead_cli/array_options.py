@@ -51,25 +51,31 @@ def check_array(text: str) -> str:
     return text
 
 
-def read_each(source: str) -> list[str]:
+def read_each(source: str, words: Sequence[str]) -> list[str]:
     """The lines of a file, or of standard input for ``-``, without their ends; empty ones are left out.
 
+    Args:
+        source: the file.
+        words: of the command, with places for a line.
+
     Raises:
-        Invalid: it cannot be read, is a terminal, or has a line that no command can have.
+        Invalid: it cannot be read, is a terminal, or has a line that this command cannot have.
     """
     option = f"--each {source}"
     try:
         if source != "-":
             with Path(source).open("rb") as file:
-                return _read_lines(option, file)
+                return _read_lines(option, file, words)
         if sys.stdin.isatty():
             raise Invalid(f"{option}: expected lines from a pipe or a file, got a terminal")
-        return _read_lines(option, sys.stdin.buffer)
+        return _read_lines(option, sys.stdin.buffer, words)
     except OSError as error:
         raise Invalid(f"{option}: {error.strerror or error}") from error
 
 
-def _read_lines(option: str, lines: Iterable[bytes]) -> list[str]:
+def _read_lines(option: str, lines: Iterable[bytes], words: Sequence[str]) -> list[str]:
+    from fairlead_sdk.arrays import check_argument
+
     found: list[str] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -79,6 +85,10 @@ def _read_lines(option: str, lines: Iterable[bytes]) -> list[str]:
         if "\0" in text:
             raise Invalid(f"{option}: expected text without NUL, got one in line {number}")
         if text:
+            try:
+                check_argument(f"command with line {number}", words, len(found), text)
+            except ValueError as error:
+                raise Invalid(f"{option}: {error}") from None
             found.append(text)
         if len(found) > MEMBERS_MAX:
             raise Invalid(f"{option}: expected at most {MEMBERS_MAX} lines, got more")

@@ -146,9 +146,10 @@ def run(
     """
     from fairlead_cli.array_options import read_each
     from fairlead_cli.printing import print_json
-    from fairlead_cli.run_request import RunRequest
+    from fairlead_cli.run_request import RunRequest, with_place
 
-    request = RunRequest(env=dict(env), each=None if each is None else read_each(each), **given)
+    lines = None if each is None else read_each(each, with_place(given["command"]))
+    request = RunRequest(env=dict(env), each=lines, **given)
     if request.each is not None and not request.each:
         print(f"fairlead: --each {each}: there is no line, so there is nothing to run", file=sys.stderr)
         if as_json:

@@ -14,6 +14,11 @@ from fairlead_sdk.arrays import Array
 from fairlead_sdk.task import Task
 
 
+def with_place(command: Sequence[str]) -> Sequence[str]:
+    """The words of a command with a place for a line of ``--each``: behind them, unless they have one."""
+    return command if has_place(command) else (*command, "{}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """One command, how often, and what each of its tasks needs. Texts as a person wrote them."""
@@ -70,9 +75,7 @@ class RunRequest:
             if not self.is_array:
                 return self._make_task(f"{framework_id}-1", self.command)
             over, at_once = self._members()
-            words = tuple(self.command)
-            if self.each is not None and not has_place(words):
-                words = (*words, "{}")
+            words = self.command if self.each is None else with_place(self.command)
             return Array(self._make_task(framework_id, words), over, at_once=at_once)
         except ValueError as error:
             raise Invalid(str(error)) from error

@@ -7,7 +7,7 @@ from typing import Final
 
 from fairlead_proto import fields
 from fairlead_proto.ids import TaskId
-from fairlead_proto.limits import ARRAY_INDEX_MAX
+from fairlead_proto.limits import ARRAY_INDEX_MAX, COMMAND_BYTES_MAX
 from fairlead_proto.tasks import ArrayMember, has_place
 from fairlead_sdk.errors import FairleadError
 from fairlead_sdk.task import ATTEMPT_SUFFIX_LENGTH, Task
@@ -18,7 +18,7 @@ MEMBER_SUFFIX_LENGTH: Final = ATTEMPT_SUFFIX_LENGTH + len(f":{ARRAY_INDEX_MAX}")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Tasks that differ by an index alone, or by an index and an argument. All is checked here, but for later arguments.
+    """Tasks that differ by an index alone, or by an index and an argument. All is checked here.
 
     Each member is the template with ``FAIRLEAD_TASK_INDEX`` and ``FAIRLEAD_TASK_COUNT`` in its environment, and the
     task id ``ARRAY:INDEX``. If there are arguments, ``{}`` in the words of the command is the member's argument and ``{#}``
@@ -29,7 +29,8 @@ class Array:
     Args:
         template: what the members have in common; its ``task_id``, if it has one, is the array's id.
         over: how many members, with indices from 0; or their indices, as a range or a list; or one argument each, with indices
-            from 0. Arguments are taken as they are needed; if they have no length, there is no ``FAIRLEAD_TASK_COUNT``.
+            from 0. Arguments are taken as they are needed, and checked only then unless they are a sequence, such as a list; if they
+            have no length, there is no ``FAIRLEAD_TASK_COUNT``.
         at_once: at most so many members are launched at a time; None is as many as there is room for.
 
     Raises:
@@ -56,6 +57,10 @@ class Array:
         last = ArrayMember(array_id=TaskId("a"), index=ARRAY_INDEX_MAX, count=ARRAY_INDEX_MAX)
         fields.read_name("name", last.name(self.template.name))
         fields.read_environment("env", last.environment(self.template.env))
+        # Not of whatever has a length: what can be gone through only once would have nothing left for the members.
+        if self.indices is None and isinstance(self.over, Sequence):
+            for index, argument in enumerate(self.over):
+                check_argument(f"over: argument {index}", self.template.command, index, _argument(argument))
 
     @property
     def count(self) -> int | None:
@@ -79,8 +84,30 @@ class Array:
         for index, argument in numbered:
             member = ArrayMember(array_id=TaskId(array_id), index=index, count=count, argument=argument)
             if argument is not None:
-                fields.read_command(f"over: argument {index}", member.command(self.template.command))
+                check_argument(f"over: argument {index}", self.template.command, index, argument)
             yield member
+
+
+def check_argument(field: str, words: Sequence[str], index: int, argument: str) -> None:
+    """See that the member with this index can have this argument.
+
+    Args:
+        field: names it in the error.
+        words: of the array's command, with places for it.
+        index: of the member.
+        argument: in question.
+
+    Raises:
+        ValueError: the member's command would be too long, or not one; the text says what was expected and what came.
+    """
+    text = "".join(words)
+    places = text.count("{}") + text.count("{#}")
+    # There may be a million, and most are plain and short: those are known to fit without being put in their places.
+    length_max = 4 * len(text) + places * max(len(argument), len(str(ARRAY_INDEX_MAX)))
+    if argument.isascii() and "\0" not in argument and length_max <= COMMAND_BYTES_MAX:
+        return
+    member = ArrayMember(array_id=TaskId("a"), index=index, count=0, argument=argument)
+    fields.read_command(field, member.command(words))
 
 
 def _read_indices(over: int | Sequence[int] | Iterable[str]) -> Sequence[int] | None:

@@ -259,10 +259,33 @@ async def test_what_the_arguments_raise_comes_after_the_results_there_are() -> N
     master.assert_at_rest()
 
 
-@pytest.mark.parametrize("argument", [7, "x\0"])
-async def test_an_argument_that_cannot_be_used_is_named(argument: Any) -> None:
-    with pytest.raises(ValueError, match="over: "):
-        await results_of(a_master(), sweep(["x", argument]))
+UNUSABLE = [
+    (7, "expected texts, got 7"),
+    ("x\0", "argument 1: expected no NUL byte"),
+    ("é" * 65_536, "argument 1: expected at most 131072 bytes, got 131075"),
+]
+
+
+@pytest.mark.parametrize(("argument", "refusal"), UNUSABLE)
+async def test_a_later_argument_that_cannot_be_used_is_named(argument: Any, refusal: str) -> None:
+    with pytest.raises(ValueError, match=f"^over: {refusal}"):
+        await results_of(a_master(), sweep(iter(["x", argument])))
+
+
+@pytest.mark.parametrize(("argument", "refusal"), UNUSABLE)
+def test_an_argument_in_a_list_that_cannot_be_used_is_named_before_anything_is_sent(
+    argument: Any, refusal: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^over: {refusal}"):
+        sweep(["x", argument])
+
+
+def test_the_longest_argument_a_command_can_have_is_taken() -> None:
+    room = 131_072 - len("job")
+
+    assert sweep(["x" * room]).count == 1
+    with pytest.raises(ValueError, match=r"got 131073$"):
+        sweep(["x" * (room + 1)])
 
 
 async def test_a_callback_that_raises_ends_the_array() -> None:

@@ -136,6 +136,7 @@ def test_bad_array_is_one_line_and_code_2(invoke: Invoke, arguments: list[str], 
     [
         (b"a\nb\xff\n", "expected UTF-8, got another thing in line 2"),
         (b"\0", "expected text without NUL, got one in line 1"),
+        (b"a\n\n" + b"x" * 131_072, "command with line 3: expected at most 131072 bytes, got 131076"),
     ],
 )
 def test_bad_line_is_named(invoke: Invoke, tmp_path: Path, content: bytes, expected: str) -> None:
