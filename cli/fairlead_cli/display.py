@@ -46,6 +46,8 @@ class Display:
         self._is_terminal = stderr.isatty()
         self._drawn = ""
         self._is_mid_line = False
+        self._unended: set[str] = set()
+        """Paths whose last byte shown did not end a line."""
         self._last_line = ""
         self._last_line_s = float("-inf")
         self._partial: dict[tuple[str, str], bytes] = {}
@@ -84,6 +86,7 @@ class Display:
         self._draw("")
         self._write(self._streams[path], data)
         self._is_mid_line = not data.endswith(b"\n")
+        (self._unended.add if self._is_mid_line else self._unended.discard)(path)
         if drawn and not self._is_mid_line:
             self._draw(drawn)
 
@@ -91,6 +94,14 @@ class Display:
         """Print the rest of a task's last line, if it did not end it."""
         if self._partial.get((name, path)):
             self.output(name, path, b"\n")
+
+    def gap(self, name: str, path: str, lost_bytes: int) -> None:
+        """Say that so many bytes are missing here, behind the end of the line they cut: what follows is of another one."""
+        if self._has_prefix:
+            self.end_output(name, path)
+        elif path in self._unended:
+            self.output(name, path, b"\n")
+        self.note(f"fairlead: {lost_bytes} bytes of {name}'s {path} were rotated away")
 
     def _draw(self, text: str, *, stays: bool = False) -> None:
         if not self._is_terminal or (text == self._drawn and not stays):
@@ -205,7 +216,7 @@ class Screen:
     def _write(self, piece: TaskOutput) -> None:
         name, path = piece.name, piece.path
         if piece.skipped_bytes:
-            self._display.note(f"fairlead: {piece.skipped_bytes} bytes of {name}'s {path} were rotated away")
+            self._display.gap(name, path, piece.skipped_bytes)
         if self._directory is not None:
             self._directory.write(piece)
         elif piece.data:

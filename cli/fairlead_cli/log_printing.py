@@ -1,6 +1,7 @@
 """What `fairlead logs` does: find the task, wait for its start if asked to follow, print."""
 
 import sys
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import grpc
@@ -8,7 +9,7 @@ import grpc
 from fairlead_cli import rows
 from fairlead_cli.connection import as_expected
 from fairlead_cli.errors import Refused, Unreachable
-from fairlead_cli.sandbox import AsyncConnection, Output, async_connected, read_output, tail_offset
+from fairlead_cli.sandbox import AsyncConnection, Chunk, Output, async_connected, read_output, tail_offset
 from fairlead_cli.tables import printable
 from fairlead_proto.v1.operator_pb2 import ListTasksRequest, ListTasksResponse, WatchRequest
 
@@ -35,17 +36,28 @@ async def print_log(
             )
         output = Output(task["framework_id"], task_id, path)
         offset = 0 if lines is None else await tail_offset(connection, output, lines)
-        async for chunk in read_output(connection, output, offset=offset, follow=follow):
-            if chunk.lost_bytes:
-                print(f"fairlead: {chunk.lost_bytes} bytes were rotated away", file=sys.stderr)
-            sys.stdout.buffer.write(chunk.data)
-            sys.stdout.buffer.flush()
+        await print_chunks(read_output(connection, output, offset=offset, follow=follow))
         with suppress(
             Refused, Unreachable
         ):  # the output is whole: whether there is a remark on it is an extra
             task, _ = await _find(connection, task_id, task["framework_id"])
         if task["state"] == "FINISHED" and task["message"]:
             print(printable(f"fairlead: {task_id}: {task['message']}"), file=sys.stderr)
+
+
+async def print_chunks(chunks: AsyncIterator[Chunk]) -> None:
+    """Print them to stdout, with the line ended wherever something is missing: halves of two lines would look like one."""
+    stdout, last = sys.stdout.buffer, b"\n"
+    async for chunk in chunks:
+        if chunk.lost_bytes:
+            if last != b"\n":
+                stdout.write(b"\n")
+                stdout.flush()
+            last = b"\n"
+            print(f"fairlead: {chunk.lost_bytes} bytes were rotated away", file=sys.stderr)
+        stdout.write(chunk.data)
+        stdout.flush()
+        last = chunk.data[-1:] or last
 
 
 async def _find(connection: AsyncConnection, task_id: str, framework_id: str) -> tuple[rows.Row, int]:

@@ -4,8 +4,10 @@ Files are named after tasks, as lines on a terminal are, and not after ids, whic
 """
 
 from collections.abc import Iterable
+from os import SEEK_END
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import BinaryIO
 
 from fairlead_cli.errors import Failed, Invalid
 from fairlead_sdk.output import PATHS, TaskOutput
@@ -43,7 +45,7 @@ class OutputDirectory:
                     raise Invalid(f"--output {self.path}: expected no file {file}, which an earlier run made")
 
     def write(self, piece: TaskOutput) -> None:
-        """Append a piece to its file. Blocks.
+        """Append a piece to its file, on a line of its own if something is missing before it. Blocks.
 
         Raises:
             Failed: it cannot be written; the text says why.
@@ -51,15 +53,25 @@ class OutputDirectory:
         _, _, attempt = piece.task_id.partition(".")
         name = _file_name(piece.name, attempt, piece.path)
         try:
-            if piece.data:
+            is_begun = name in self._begun
+            if piece.data or (piece.skipped_bytes and is_begun):
                 # Not kept open: as many tasks may write at once as there can be open files.
-                with (self.path / name).open("ab" if name in self._begun else "xb") as file:
+                with (self.path / name).open("a+b" if is_begun else "xb") as file:
                     self._begun.add(name)
+                    if piece.skipped_bytes and is_begun:
+                        _end_line(file)
                     file.write(piece.data)
         except OSError as error:
             raise Failed(f"--output {self.path}: {name}: {error.strerror or error}") from error
         if piece.is_last:
             self._begun.discard(name)
+
+
+def _end_line(file: BinaryIO) -> None:
+    """Append the end of the last line, if it has none; there is a byte in the file."""
+    file.seek(-1, SEEK_END)
+    if file.read(1) != b"\n":
+        file.write(b"\n")
 
 
 def _file_name(task: str, attempt: str, path: str) -> str:

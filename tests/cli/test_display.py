@@ -66,6 +66,25 @@ def test_lines_of_several_tasks_are_never_mixed() -> None:
     assert stdout.getvalue() == b"a| one\nb| eins\na| two\na| rest\n"
 
 
+@pytest.mark.parametrize("has_prefix", [False, True])
+def test_halves_of_two_lines_around_a_gap_are_two_lines(has_prefix: bool) -> None:
+    stdout, stderr = io.BytesIO(), io.BytesIO()
+    display = a_display(stdout, stderr, has_prefix=has_prefix)
+
+    display.gap("t", "stdout", 1)
+    display.output("t", "stdout", b"one\nlast 12")
+    display.gap("t", "stdout", 2)
+    display.output("t", "stdout", b"34 rest\n")
+    display.gap("t", "stdout", 3)
+    display.output("t", "stdout", b"end\n")
+
+    lines = [b"one\n", b"last 12\n", b"34 rest\n", b"end\n"]
+    assert stdout.getvalue() == b"".join([b"t| " * has_prefix + line for line in lines])
+    assert stderr.getvalue().decode().splitlines() == [
+        f"fairlead: {count} bytes of t's stdout were rotated away" for count in (1, 2, 3)
+    ]
+
+
 def test_state_is_drawn_over_on_a_terminal_and_makes_room_for_output() -> None:
     terminal = Terminal()
     display = a_display(terminal, terminal)

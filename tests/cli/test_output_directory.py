@@ -16,10 +16,22 @@ TASK = Task(["t"], name="t")
 
 
 def a_piece(
-    data: bytes = b"", *, name: str = "t-1", task_id: str = "f1:1", is_last: bool = False
+    data: bytes = b"",
+    *,
+    name: str = "t-1",
+    task_id: str = "f1:1",
+    is_last: bool = False,
+    skipped_bytes: int = 0,
 ) -> TaskOutput:
     return TaskOutput(
-        task=TASK, name=name, task_id=task_id, path="stdout", offset=0, data=data, is_last=is_last
+        task=TASK,
+        name=name,
+        task_id=task_id,
+        path="stdout",
+        offset=0,
+        data=data,
+        is_last=is_last,
+        skipped_bytes=skipped_bytes,
     )
 
 
@@ -38,6 +50,20 @@ def test_pieces_of_a_task_are_one_file_and_silence_is_none(tmp_path: Path) -> No
 
     files = {path.name: path.read_bytes() for path in (tmp_path / "a" / "b").iterdir()}
     assert files == {"t-1.stdout": b"one two", "a_b-2.stdout": b"other", "t-1.2.stdout": b"again"}
+
+
+def test_halves_of_two_lines_around_a_gap_are_two_lines(tmp_path: Path) -> None:
+    directory = OutputDirectory(tmp_path)
+
+    for piece in (
+        a_piece(b"one\nlast 12", skipped_bytes=5),
+        a_piece(skipped_bytes=7),
+        a_piece(b"34 rest\n"),
+        a_piece(b"end", skipped_bytes=9),
+    ):
+        directory.write(piece)
+
+    assert (tmp_path / "t-1.stdout").read_bytes() == b"one\nlast 12\n34 rest\nend"
 
 
 def test_a_file_that_is_there_stops_the_run_before_it_begins(tmp_path: Path) -> None:

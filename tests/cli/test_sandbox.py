@@ -1,9 +1,12 @@
+from collections.abc import AsyncIterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_cli import sandbox
-from fairlead_cli.sandbox import AsyncConnection, Output, read_output, tail_offset
+from fairlead_cli.log_printing import print_chunks
+from fairlead_cli.sandbox import AsyncConnection, Chunk, Output, read_output, tail_offset
 from fairlead_proto.v1.files_pb2 import ReadRequest, ReadResponse
 
 OUTPUT = Output("fw-1", "t-1", "stdout")
@@ -72,3 +75,19 @@ async def test_tail_begins_where_the_last_lines_do(text: bytes, lines: int, piec
     *whole, rest = text.split(b"\n")
     every = [line + b"\n" for line in whole] + ([rest] if rest else [])
     assert text[offset:] == b"".join(every[max(0, len(every) - lines) :])
+
+
+async def test_halves_of_two_lines_around_a_gap_are_two_lines(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    async def chunks() -> AsyncIterator[Chunk]:
+        yield Chunk(b"one\nlast 12", lost_bytes=1)
+        yield Chunk(b"", lost_bytes=2)
+        yield Chunk(b"34 rest\n")
+        yield Chunk(b"end", lost_bytes=3)
+
+    await print_chunks(chunks())
+
+    out, err = capfdbinary.readouterr()
+    assert out == b"one\nlast 12\n34 rest\nend"
+    assert err.count(b"were rotated away\n") == 3
