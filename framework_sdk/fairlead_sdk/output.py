@@ -31,7 +31,7 @@ LOOK_MS: Final = 250
 """Between looks for what is late."""
 
 AWAY_MS_MAX: Final = 60_000
-"""How long the agent of a task that is over may be away before its output is given up: a restart takes seconds."""
+"""How long an agent may be away, from the first read that fails, before the output there is given up: a restart takes seconds."""
 
 POSITIONS_MAX: Final = 2_000
 """Said when a stream is begun again. Tasks beyond are sent from their beginning, and what is known of it is dropped."""
@@ -71,7 +71,7 @@ class _Attempt:
         """What there is in all; None while nobody knows."""
         self.agent_id = ""
         """Where it ran; known when it is over."""
-        self.ended_ms: int | None = None
+        self.is_over = False
         self.heard_ms = 0
         """When something of it last came."""
 
@@ -95,6 +95,8 @@ class OutputFollower:
         self._attempts: dict[str, _Attempt] = {}
         self._over: dict[str, None] = {}
         """Attempts that are over and not given to the end."""
+        self._away_ms: dict[str, int] = {}
+        """Agents that could not be asked for what is late, and since when; by id."""
         self._pieces: deque[TaskOutput] = deque()
         self._changed = asyncio.Event()
         self._emptied = asyncio.Event()
@@ -121,8 +123,10 @@ class OutputFollower:
         attempt = self._attempts.get(result.task_id)
         if attempt is None:
             return
-        attempt.ended_ms = attempt.heard_ms = self._now_ms()
+        attempt.is_over = True
+        attempt.heard_ms = self._now_ms()
         attempt.agent_id = result.agent_id
+        self._away_ms.pop(attempt.agent_id, None)
         for path in PATHS:
             if not result.started_ms and not result.usage:
                 attempt.totals[path] = attempt.offsets[path]  # it never ran
@@ -234,6 +238,7 @@ class OutputFollower:
         if attempt is None or path not in PATHS:
             return  # given to its end already, or not ours
         attempt.heard_ms = self._now_ms()
+        self._away_ms.pop(attempt.agent_id, None)
         known = attempt.offsets[path]
         skipped_bytes = max(0, offset - known)
         data = data[max(0, known - offset) :]
@@ -252,7 +257,7 @@ class OutputFollower:
             self._changed.set()
         if is_all and attempt.totals[path] is None:
             attempt.totals[path] = attempt.offsets[path]
-        if attempt.ended_ms is not None:
+        if attempt.is_over:
             self._settle(task_id, attempt)
 
     def _settle(self, task_id: str, attempt: _Attempt, problem: str = "") -> None:
@@ -306,8 +311,9 @@ class OutputFollower:
                 try:
                     piece = await self._transport.read_file(request)
                 except LinkBroken as trouble:
-                    assert attempt.ended_ms is not None, "only what is over is late"
-                    if self._now_ms() - attempt.ended_ms > AWAY_MS_MAX and task_id in self._over:
+                    now_ms = self._now_ms()
+                    since_ms = self._away_ms.setdefault(attempt.agent_id, now_ms)
+                    if now_ms - since_ms > AWAY_MS_MAX and task_id in self._over:
                         self._settle(task_id, attempt, str(trouble))
                     return
                 except Refused as refusal:

@@ -31,6 +31,7 @@ class Master:
         self.files: dict[str, bytes] = {}
         self.read: list[tuple[str, int]] = []
         self.asked: set[str] = set()
+        self.reads_to_break = 0
 
     @staticmethod
     def jitter() -> float:
@@ -55,6 +56,9 @@ class Master:
     async def read_file(self, request: files_pb2.ReadRequest) -> files_pb2.ReadResponse:
         self.read.append((request.path, request.offset))
         self.asked.add(request.agent_id)
+        if self.reads_to_break:
+            self.reads_to_break -= 1
+            raise LinkBroken("the agent is not connected")
         if request.path not in self.files:
             raise Refused("UNKNOWN", "the sandbox was removed")
         data = self.files[request.path]
@@ -217,6 +221,36 @@ async def test_output_that_cannot_be_read_any_more_is_said_to_be_missing(
     assert (last.task_id, last.path, last.is_last) == ("t1", "stdout", True)
     assert "removed" in last.problem
     assert master.read == [("stdout", 0)], "what never ran has nothing to be read"
+
+
+async def test_an_agent_is_waited_for_however_long_its_task_was_over_when_it_left(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Output of long ago waits there for a reader that is slow."""
+    monkeypatch.setattr(output, "LATE_MS", 100)
+    monkeypatch.setattr(output, "AWAY_MS_MAX", 50)
+    master.reads_to_break = 1
+    master.files["stdout"] = b"abc"
+    reading = Reading(master, "t1")
+    reading.follower.ended(over("t1", 3))
+
+    pieces = await reading.finish()
+
+    assert words(pieces) == [("t1", "stdout", b"abc")]
+    assert master.read == [("stdout", 0)] * 2
+
+
+async def test_an_agent_that_stays_away_is_given_up(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "LATE_MS", 0)
+    monkeypatch.setattr(output, "AWAY_MS_MAX", 50)
+    master.reads_to_break = 10**9
+    reading = Reading(master, "t1")
+    reading.follower.ended(over("t1", 3))
+
+    (last,) = await reading.finish()
+
+    assert "not connected" in last.problem
+    assert len(master.read) > 1
 
 
 async def test_a_task_of_which_nobody_says_how_much_it_wrote_ends_where_its_agent_says(
