@@ -10,12 +10,14 @@ from typing import Final, SupportsFloat
 from fairlead_proto.codes import DeclineScope
 from fairlead_proto.framework_calls import (
     FrameworkCall,
+    FrameworkConnected,
     KillAsked,
     OffersDeclined,
     ReconcileAsked,
     StatusesAcknowledged,
     TeardownAsked,
 )
+from fairlead_proto.ids import FrameworkId, Role
 from fairlead_proto.tasks import ArrayMember, Constraint
 from fairlead_sdk.amounts import Amounts
 from fairlead_sdk.task import Task
@@ -25,33 +27,6 @@ MEMBER_BYTES: Final = 128
 
 Scope = DeclineScope
 """The name that programs know it by."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
-    """Opens a session; an empty id asks for a new framework."""
-
-    framework_id: str = ""
-    name: str
-    role: str = ""
-    failover_timeout_ms: int = 0
-    principal: str = ""
-    last_epoch: int = 0
-    weight: float = 0.0
-    """Of the role, if it has none yet; 0 leaves it alone."""
-
-    def __post_init__(self) -> None:
-        """Say what a type checker would have said; without one, a bad argument is to be named as well.
-
-        Raises:
-            ValueError: an argument is of another type.
-        """
-        for name in ("framework_id", "name", "role", "principal"):
-            text = getattr(self, name)
-            if not isinstance(text, str):
-                raise ValueError(f"{name}: expected a text, got {text!r}")  # noqa: TRY004 - one kind of error
-        if not isinstance(self.weight, SupportsFloat):
-            raise ValueError(f"weight: expected a number, got {self.weight!r}")  # noqa: TRY004 - as above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +87,42 @@ class Accept:
     launches: tuple[Launch, ...]
 
 
-Call = Hello | SetDemand | Accept | FrameworkCall
+Call = SetDemand | Accept | FrameworkCall
 
 NumberedCall = tuple[int, Call]
 """A call with its request id."""
+
+
+def greeting(
+    *,
+    name: str,
+    framework_id: str = "",
+    role: str = "",
+    principal: str = "",
+    failover_timeout_ms: int = 0,
+    last_epoch: int = 0,
+    weight: float = 0.0,
+) -> FrameworkConnected:
+    """The call that opens a session; an empty id asks for a new framework, a weight of 0 leaves the role's alone.
+
+    Raises:
+        ValueError: an argument is of another type. Without a type checker, a bad one is to be named as well.
+    """
+    texts = {"framework_id": framework_id, "name": name, "role": role, "principal": principal}
+    for argument, text in texts.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{argument}: expected a text, got {text!r}")  # noqa: TRY004 - one kind of error
+    if not isinstance(weight, SupportsFloat):
+        raise ValueError(f"weight: expected a number, got {weight!r}")  # noqa: TRY004 - as above
+    return FrameworkConnected(
+        framework_id=FrameworkId(framework_id) if framework_id else None,
+        name=name,
+        role=Role(role),
+        principal=principal,
+        failover_timeout_ms=failover_timeout_ms,
+        last_epoch=last_epoch,
+        weight=weight or None,
+    )
 
 
 def call_size(call: Call) -> int:
@@ -131,7 +138,7 @@ def call_size(call: Call) -> int:
             return 64 + len(call.reason) + _texts_size(call.offer_ids)
         case StatusesAcknowledged():
             return 16 + sum(len(task_id) + len(agent_id) + 16 for task_id, _, agent_id in call.items)
-        case Hello() | TeardownAsked():
+        case FrameworkConnected() | TeardownAsked():
             return 1024
 
 

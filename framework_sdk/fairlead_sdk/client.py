@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from fairlead_proto.backoff import Backoff
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_calls import FrameworkConnected
 from fairlead_proto.framework_events import AnswerCall
 from fairlead_proto.peers import Unknowns
-from fairlead_sdk.calls import Hello
 from fairlead_sdk.clock import Timer, sleep, wait_until
 from fairlead_sdk.errors import FairleadError, LinkBroken, MasterUnreachable, Refused
 from fairlead_sdk.events import Connected, Event, SessionOver, Welcome
@@ -56,7 +56,7 @@ class MasterClient:
     def __init__(
         self,
         transport: Transport,
-        hello: Hello,
+        hello: FrameworkConnected,
         on_events: Callable[[Sequence[Event]], None],
         *,
         connect_timeout_ms: int = 10_000,

@@ -15,7 +15,7 @@ from fairlead_sdk import sandbox_files
 from fairlead_sdk.address import check_master, make_transport
 from fairlead_sdk.amounts import parse_duration
 from fairlead_sdk.arrays import MEMBER_SUFFIX_LENGTH, Array
-from fairlead_sdk.calls import Hello, Launch
+from fairlead_sdk.calls import Launch, greeting
 from fairlead_sdk.client import MasterClient
 from fairlead_sdk.clock import Alarm, wait_until
 from fairlead_sdk.errors import Closed, FairleadError, Refused
@@ -106,7 +106,7 @@ class Framework:
             raise ValueError(f"on_session: expected a function of one event, got {on_session!r}")
         self.name = name
         self.on_exit: OnExit = on_exit
-        self._hello = Hello(
+        self._hello = greeting(
             framework_id=framework_id,
             name=name,
             role=role,

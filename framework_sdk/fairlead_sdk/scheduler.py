@@ -23,7 +23,7 @@ from fairlead_proto.limits import TASKS_PER_ACCEPT_MAX
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk.address import make_transport
 from fairlead_sdk.amounts import parse_duration
-from fairlead_sdk.calls import Demand, Hello, Launch, Scope
+from fairlead_sdk.calls import Demand, Launch, Scope, greeting
 from fairlead_sdk.client import MasterClient
 from fairlead_sdk.errors import FairleadError
 from fairlead_sdk.events import (
@@ -316,7 +316,7 @@ async def run_scheduler(
         MasterUnreachable, Refused, FrameworkExpired, Superseded: the session could not begin, or is over for good.
         Exception: whatever a callback raised.
     """
-    hello = Hello(
+    hello = greeting(
         framework_id=framework_id,
         name=name or type(scheduler).__name__,
         role=role,

@@ -18,6 +18,7 @@ from typing import Final
 from fairlead_proto.codes import Rejection
 from fairlead_proto.framework_calls import (
     Acknowledged,
+    FrameworkConnected,
     KillAsked,
     OffersDeclined,
     ReconcileAsked,
@@ -33,7 +34,7 @@ from fairlead_proto.framework_events import (
     Heartbeat,
     RescindOffers,
 )
-from fairlead_proto.ids import OfferId, TaskId
+from fairlead_proto.ids import FrameworkId, OfferId, TaskId
 from fairlead_proto.peers import NONE, Capabilities
 from fairlead_proto.task_state import Reason, is_terminal
 from fairlead_proto.tasks import TaskStatus
@@ -41,7 +42,6 @@ from fairlead_sdk.calls import (
     Accept,
     Call,
     Demand,
-    Hello,
     Launch,
     NumberedCall,
     Scope,
@@ -81,7 +81,7 @@ class Phase(Enum):
 class SessionState:
     """The state of one framework's session, over as many streams as it takes."""
 
-    def __init__(self, hello: Hello) -> None:
+    def __init__(self, hello: FrameworkConnected) -> None:
         self.phase = Phase.AWAY
         self.welcome: Welcome | None = None
         self._hello = hello
@@ -110,7 +110,7 @@ class SessionState:
     @property
     def framework_id(self) -> str:
         """The id the master gave, or the one asked for; empty before either."""
-        return self._hello.framework_id
+        return self._hello.framework_id or ""
 
     @property
     def peer(self) -> Capabilities:
@@ -300,7 +300,7 @@ class SessionState:
     def _on_welcome(self, welcome: Welcome) -> Event:
         if self.phase is not Phase.GREETING:
             raise LinkBroken("a second Welcome in one stream")
-        if self._hello.framework_id not in ("", welcome.framework_id):
+        if self._hello.framework_id not in (None, welcome.framework_id):
             raise LinkBroken(
                 f"expected framework {self._hello.framework_id}, got Welcome for {welcome.framework_id}"
             )
@@ -308,7 +308,7 @@ class SessionState:
         self.phase = Phase.OPEN
         self.welcome = welcome
         self._epoch = max(self._epoch, welcome.epoch)
-        self._hello = replace(self._hello, framework_id=welcome.framework_id)
+        self._hello = replace(self._hello, framework_id=FrameworkId(welcome.framework_id))
         return Connected(welcome=welcome, resumed=resumed)
 
     def _on_result(self, result: AnswerCall) -> Sequence[Event]:

@@ -30,7 +30,6 @@ from fairlead_sdk.calls import (
     Accept,
     Call,
     Demand,
-    Hello,
     Launch,
     NumberedCall,
     SetDemand,
@@ -63,8 +62,6 @@ def write_batches(
 def _write_call(request_id: int, call: Call, peer: Capabilities) -> framework_pb2.FrameworkCall:
     message = framework_pb2.FrameworkCall(request_id=request_id)
     match call:
-        case Hello():
-            message.hello.CopyFrom(_write_hello(call))
         case SetDemand():
             message.set_demand.version = call.version
             message.set_demand.classes.extend(map(_write_demand, call.classes))
@@ -77,20 +74,6 @@ def _write_call(request_id: int, call: Call, peer: Capabilities) -> framework_pb
                 message.accept.tasks.extend(map(write_launch, call.launches))
         case _:
             fill_call(message, call, in_columns=COLUMNS in peer)
-    return message
-
-
-def _write_hello(hello: Hello) -> framework_pb2.Hello:
-    message = framework_pb2.Hello(
-        framework_id=hello.framework_id,
-        name=hello.name,
-        role=hello.role,
-        failover_timeout_ms=hello.failover_timeout_ms,
-        principal=hello.principal,
-        last_epoch=hello.last_epoch,
-        weight=hello.weight,
-    )
-    convert.introduce(message)
     return message
 
 

@@ -13,6 +13,7 @@ from fairlead_master.sessions import Traffic, host_of
 from fairlead_proto import framework_messages
 from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
+from fairlead_proto.framework_call_messages import read_hello
 from fairlead_proto.framework_events import EndFrameworkSession, WelcomeFramework
 from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds
@@ -69,7 +70,7 @@ class _Session(Session[pb.FrameworkEvents]):
     _log = log
 
     def _open(self, call: pb.FrameworkCall) -> events.Event:
-        return framework_wire.read_hello(self.number, call, host_of(self._context.peer()))
+        return read_hello(self.number, call, host_of(self._context.peer()))
 
     def _ended(self) -> events.Event:
         was_cut_off = self.outbox.overflown.is_set()

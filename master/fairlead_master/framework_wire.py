@@ -10,7 +10,7 @@ from fairlead_proto import array_messages, convert, fields, limits
 from fairlead_proto import framework_call_messages as calls
 from fairlead_proto.fields import InvalidFieldError, UnknownValueError
 from fairlead_proto.framework_calls import KillAsked, OffersDeclined, ReconcileAsked, StatusesAcknowledged
-from fairlead_proto.ids import FrameworkId, OfferId
+from fairlead_proto.ids import OfferId
 from fairlead_proto.resources import ResourceKinds
 from fairlead_proto.v1 import framework_pb2 as pb
 
@@ -22,32 +22,6 @@ _PART_BYTES: Final = 60
 
 _CONSTRAINT_PARTS: Final = 3
 """What a constraint costs beside its values, in such words."""
-
-
-def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> events.FrameworkConnected:
-    """The first call of a session, from the host ``peer``.
-
-    Raises:
-        InvalidFieldError: it is not a Hello, or a field of it is wrong.
-    """
-    if call.WhichOneof("call") != "hello":
-        raise InvalidFieldError(f"first call: expected hello, got {call.WhichOneof('call') or 'nothing'}")
-    hello = call.hello
-    framework_id = (
-        FrameworkId(fields.read_id("hello.framework_id", hello.framework_id)) if hello.framework_id else None
-    )
-    return events.FrameworkConnected(
-        session=session,
-        framework_id=framework_id,
-        name=fields.read_name("hello.name", hello.name),
-        role=fields.read_role("hello.role", hello.role),
-        principal=fields.read_name("hello.principal", hello.principal),
-        failover_timeout_ms=fields.read_duration("hello.failover_timeout_ms", hello.failover_timeout_ms),
-        last_epoch=fields.read_count("hello.last_epoch", hello.last_epoch),
-        weight=fields.read_weight("hello.weight", hello.weight) if hello.weight else None,
-        peer=peer,
-        version=fields.read_name("hello.version", hello.version),
-    )
 
 
 def read_call(session: int, call: pb.FrameworkCall, kinds: ResourceKinds) -> list[events.Event]:

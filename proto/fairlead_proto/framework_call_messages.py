@@ -1,21 +1,32 @@
 """The border between the messages of a framework's session and their values: what a framework asks of a master.
 
-As in ``convert``, what is read is checked, and what is written is trusted. The greeting, demands and accepts are written by
+As in ``convert``, what is read is checked, and what is written is trusted. Demands and accepts are written by
 ``fairlead_sdk.wire`` and read by ``fairlead_master.framework_wire``, as values of their own.
 """
 
-from fairlead_proto import columns, enum_numbers
-from fairlead_proto.fields import UnknownValueError, read_count, read_duration, read_id, refusal
+from fairlead_proto import columns, convert, enum_numbers
+from fairlead_proto.fields import (
+    InvalidFieldError,
+    UnknownValueError,
+    read_count,
+    read_duration,
+    read_id,
+    read_name,
+    read_role,
+    read_weight,
+    refusal,
+)
 from fairlead_proto.framework_calls import (
     Acknowledged,
     FrameworkCall,
+    FrameworkConnected,
     KillAsked,
     OffersDeclined,
     ReconcileAsked,
     StatusesAcknowledged,
     TeardownAsked,
 )
-from fairlead_proto.ids import AgentId, OfferId, TaskId
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.limits import NAME_LENGTH_MAX
 from fairlead_proto.v1 import framework_pb2 as pb
 
@@ -38,6 +49,19 @@ def fill_call(message: pb.FrameworkCall, call: FrameworkCall, *, in_columns: boo
             message.reconcile.task_ids.extend(call.task_ids)
         case TeardownAsked():
             message.teardown.SetInParent()
+        case FrameworkConnected():
+            _fill_hello(message.hello, call)
+
+
+def _fill_hello(hello: pb.Hello, call: FrameworkConnected) -> None:
+    hello.framework_id = call.framework_id or ""
+    hello.name = call.name
+    hello.role = call.role
+    hello.failover_timeout_ms = call.failover_timeout_ms
+    hello.principal = call.principal
+    hello.last_epoch = call.last_epoch
+    hello.weight = call.weight or 0.0
+    convert.introduce(hello)
 
 
 def _fill_acknowledge(message: pb.Acknowledge, call: StatusesAcknowledged, *, in_columns: bool) -> None:
@@ -50,6 +74,32 @@ def _fill_acknowledge(message: pb.Acknowledge, call: StatusesAcknowledged, *, in
         groups.setdefault(agent_id, []).append((task_id, sequence))
     for agent_id, group in groups.items():
         columns.fill_acknowledgements(message.columns.add(agent_id=agent_id), group)
+
+
+def read_hello(session: int, call: pb.FrameworkCall, peer: str = "") -> FrameworkConnected:
+    """The first call of a session, from the host ``peer``.
+
+    Raises:
+        InvalidFieldError: it is not a Hello, or a field of it is wrong.
+    """
+    if call.WhichOneof("call") != "hello":
+        raise InvalidFieldError(f"first call: expected hello, got {call.WhichOneof('call') or 'nothing'}")
+    hello = call.hello
+    framework_id = (
+        FrameworkId(read_id("hello.framework_id", hello.framework_id)) if hello.framework_id else None
+    )
+    return FrameworkConnected(
+        session=session,
+        framework_id=framework_id,
+        name=read_name("hello.name", hello.name),
+        role=read_role("hello.role", hello.role),
+        principal=read_name("hello.principal", hello.principal),
+        failover_timeout_ms=read_duration("hello.failover_timeout_ms", hello.failover_timeout_ms),
+        last_epoch=read_count("hello.last_epoch", hello.last_epoch),
+        weight=read_weight("hello.weight", hello.weight) if hello.weight else None,
+        peer=peer,
+        version=read_name("hello.version", hello.version),
+    )
 
 
 def read_decline(session: int, call: pb.FrameworkCall) -> OffersDeclined:

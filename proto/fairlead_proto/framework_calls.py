@@ -1,15 +1,36 @@
 """What a framework asks of a master, as both hold it: the SDK as calls to send, the master's core as events.
 
-``framework_call_messages`` writes them where they leave and reads them where they arrive. The greeting, demands and accepts
-are each side's own: demands and accepts of the SDK name their resources, which a vector of the master's only numbers.
+``framework_call_messages`` writes them where they leave and reads them where they arrive. Demands and accepts are each side's
+own: the SDK's name their resources, which a vector of the master's only numbers.
 """
 
 from fairlead_proto.codes import DeclineScope
-from fairlead_proto.ids import AgentId, OfferId, TaskId
+from fairlead_proto.ids import AgentId, FrameworkId, OfferId, Role, TaskId
 from fairlead_proto.value import value
 
 # ``session`` is the master's number of the session that asks. It is not in a message: a framework has one session.
 # ``request_id`` is what the answer names; the SDK keeps it beside the call until the call is written.
+
+
+@value
+class FrameworkConnected:
+    """A session said Hello."""
+
+    session: int = 0
+    framework_id: FrameworkId | None
+    """None: a new framework."""
+    name: str
+    role: Role
+    principal: str = ""
+    failover_timeout_ms: int = 0
+    """0: the default."""
+    last_epoch: int = 0
+    weight: float | None = None
+    """Of the role, if it has none yet; None leaves it alone."""
+    peer: str = ""
+    """The host it connects from, as the network of its master says; empty if nobody knows. Bounds per peer are counted by it."""
+    version: str = ""
+    """Of its client, for listings, as its master reads it."""
 
 
 @value
@@ -72,5 +93,7 @@ class TeardownAsked:
     request_id: int = 0
 
 
-FrameworkCall = OffersDeclined | KillAsked | StatusesAcknowledged | ReconcileAsked | TeardownAsked
+FrameworkCall = (
+    FrameworkConnected | OffersDeclined | KillAsked | StatusesAcknowledged | ReconcileAsked | TeardownAsked
+)
 """What both sides hold alike."""

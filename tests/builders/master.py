@@ -10,6 +10,7 @@ from fairlead_master.core.machine import Machine, Remembered, is_in_parts
 from fairlead_master.core.settings import CoreSettings
 from fairlead_proto.codes import CallCode, DeclineScope
 from fairlead_proto.framework_calls import (
+    FrameworkConnected,
     KillAsked,
     OffersDeclined,
     ReconcileAsked,
@@ -199,7 +200,7 @@ class Cluster:
         """Connect a framework in a new session, ``self.session`` after that."""
         self.session += 1
         return self.step(
-            events.FrameworkConnected(
+            FrameworkConnected(
                 session=self.session,
                 framework_id=FrameworkId(framework_id) if framework_id is not None else None,
                 name="test",

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from fairlead_cli.main import run
-from fairlead_master.core.events import FrameworkConnected
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.recording import Header, Recorder
+from fairlead_proto.framework_calls import FrameworkConnected
 from fairlead_proto.ids import Role
 from fairlead_proto.resources import ResourceKinds
 

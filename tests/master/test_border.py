@@ -17,6 +17,7 @@ from fairlead_master.operator_service import OperatorService
 from fairlead_proto import framework_messages
 from fairlead_proto.agent_messages import read_heartbeat, read_register, read_statuses, write_orders
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_call_messages import read_hello
 from fairlead_proto.framework_events import ToFramework
 from fairlead_proto.orders import ToAgent
 from fairlead_proto.peers import Unknowns
@@ -127,7 +128,7 @@ def read(what: Any, session: int) -> Sequence[events.Event]:
         case agent_pb2.StatusReports():
             return status_events(session, read_statuses(what, Unknowns()))
         case framework_pb2.FrameworkCall() if what.WhichOneof("call") == "hello":
-            return [framework_wire.read_hello(session, what)]
+            return [read_hello(session, what)]
         case _:
             return framework_wire.read_call(session, what, KINDS)
 

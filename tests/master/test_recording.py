@@ -14,6 +14,7 @@ from fairlead_master.core.settings import CoreSettings
 from fairlead_master.recording import Header, Recorder, RecordingError, decode, encode, play
 from fairlead_proto.codes import DeclineScope
 from fairlead_proto.framework_calls import (
+    FrameworkConnected,
     KillAsked,
     OffersDeclined,
     ReconcileAsked,
@@ -55,7 +56,7 @@ def some_events() -> list[tuple[int, events.Event]]:
         exit_code=0,
     )
     return [
-        (1_010, events.FrameworkConnected(session=1, framework_id=None, name="f", role=Role("eng"))),
+        (1_010, FrameworkConnected(session=1, framework_id=None, name="f", role=Role("eng"))),
         (
             1_020,
             AgentConnected(

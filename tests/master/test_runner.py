@@ -19,7 +19,7 @@ from fairlead_master.registry_files import NoRoomError
 from fairlead_master.runner import Runner
 from fairlead_proto.clock import SteadyClock
 from fairlead_proto.codes import CallCode, ErrorCode
-from fairlead_proto.framework_calls import TeardownAsked
+from fairlead_proto.framework_calls import FrameworkConnected, TeardownAsked
 from fairlead_proto.framework_events import EndFrameworkSession
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.reports import AgentConnected
@@ -83,7 +83,7 @@ class Desk:
     def hello(self, framework_id: str | None = None) -> int:
         session = self.session()
         known = FrameworkId(framework_id) if framework_id is not None else None
-        event = events.FrameworkConnected(session=session, framework_id=known, name="n", role=Role("r"))
+        event = FrameworkConnected(session=session, framework_id=known, name="n", role=Role("r"))
         self.runner.post(event)
         return session
 
@@ -444,8 +444,8 @@ class Diary(Machine):
         return now_ms if self.told.count("tick") < 2 else None
 
 
-def a_hello(session: int) -> events.FrameworkConnected:
-    return events.FrameworkConnected(session=session, framework_id=None, name="test", role=Role("test"))
+def a_hello(session: int) -> FrameworkConnected:
+    return FrameworkConnected(session=session, framework_id=None, name="test", role=Role("test"))
 
 
 async def test_a_turn_ends_in_time_and_a_tick_it_put_off_comes_first_in_the_next() -> None:

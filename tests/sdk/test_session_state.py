@@ -6,6 +6,7 @@ import pytest
 
 from fairlead_proto.codes import CallCode, ErrorCode, Rejection
 from fairlead_proto.framework_calls import (
+    FrameworkConnected,
     KillAsked,
     OffersDeclined,
     ReconcileAsked,
@@ -23,7 +24,7 @@ from fairlead_proto.ids import AgentId, FrameworkId, OfferId, TaskId
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.tasks import TaskStatus
 from fairlead_sdk import Amounts, FrameworkExpired, Refused, Superseded
-from fairlead_sdk.calls import Call, Demand, Hello, Launch, Scope, SetDemand
+from fairlead_sdk.calls import Call, Demand, Launch, Scope, SetDemand, greeting
 from fairlead_sdk.errors import LinkBroken
 from fairlead_sdk.events import (
     AcceptItem,
@@ -86,7 +87,7 @@ def a_status(
 
 
 def an_open_session() -> SessionState:
-    session = SessionState(Hello(name="n"))
+    session = SessionState(greeting(name="n"))
     session.link_opened()
     session.take_outgoing()
     session.receive(3, [WELCOME])
@@ -116,11 +117,11 @@ def rejections(events: Sequence[Event]) -> dict[str, Rejection | None]:
 
 
 def test_hello_and_demand_leave_together() -> None:
-    session = SessionState(Hello(name="n"))
+    session = SessionState(greeting(name="n"))
     session.set_demand((DEMAND,))
     session.link_opened()
 
-    assert sent(session) == [Hello(name="n"), SetDemand(version=2, classes=(DEMAND,))]
+    assert sent(session) == [greeting(name="n"), SetDemand(version=2, classes=(DEMAND,))]
 
 
 def test_only_the_last_of_several_demands_is_sent_and_answers_all() -> None:
@@ -226,7 +227,7 @@ def test_an_accept_in_flight_when_the_stream_breaks_is_reconciled() -> None:
 
     calls = reopen(session)
     assert [call for _, call in calls] == [
-        Hello(framework_id="f1", name="n", last_epoch=3),
+        greeting(framework_id="f1", name="n", last_epoch=3),
         a_reconciliation("t1", "t2", "t3"),
     ]
     events = session.receive(
@@ -297,8 +298,14 @@ def test_what_is_unanswered_is_asked_again_over_the_next_stream() -> None:
 
     calls = reopen(session)
 
-    assert [type(call) for _, call in calls] == [Hello, KillAsked, ReconcileAsked, SetDemand, TeardownAsked]
-    assert [number for number, call in calls if not isinstance(call, Hello | SetDemand)] == [
+    assert [type(call) for _, call in calls] == [
+        FrameworkConnected,
+        KillAsked,
+        ReconcileAsked,
+        SetDemand,
+        TeardownAsked,
+    ]
+    assert [number for number, call in calls if not isinstance(call, FrameworkConnected | SetDemand)] == [
         kill_id,
         reconcile_id,
         teardown_id,
@@ -319,7 +326,7 @@ def test_what_was_answered_is_not_asked_again() -> None:
     )
     session.link_broken("cut")
 
-    assert [type(call) for _, call in reopen(session)] == [Hello]
+    assert [type(call) for _, call in reopen(session)] == [FrameworkConnected]
 
 
 def test_offers_die_with_their_stream_and_are_declined_once() -> None:
@@ -361,7 +368,7 @@ def test_a_broken_rule_or_a_passing_trouble_ends_the_stream_only(
 
 @pytest.mark.parametrize("first", [Heartbeat(1), OffersReceived(())])
 def test_nothing_may_come_before_welcome(first: Heartbeat | OffersReceived) -> None:
-    session = SessionState(Hello(name="n"))
+    session = SessionState(greeting(name="n"))
     session.link_opened()
 
     with pytest.raises(LinkBroken, match="expected Welcome first"):
@@ -369,7 +376,7 @@ def test_nothing_may_come_before_welcome(first: Heartbeat | OffersReceived) -> N
 
 
 def test_a_welcome_for_another_framework_is_not_believed() -> None:
-    session = SessionState(Hello(name="n", framework_id="f9"))
+    session = SessionState(greeting(name="n", framework_id="f9"))
     session.link_opened()
 
     with pytest.raises(LinkBroken, match="expected framework f9, got Welcome for f1"):
@@ -401,7 +408,7 @@ def test_a_resumed_session_greets_with_its_id_and_the_highest_epoch_seen() -> No
     session.link_broken("cut")
     session.link_opened()
 
-    assert sent(session) == [Hello(framework_id="f1", name="n", last_epoch=3)]
+    assert sent(session) == [greeting(framework_id="f1", name="n", last_epoch=3)]
     newer = Welcome(
         framework_id="f1", epoch=4, heartbeat_interval_ms=1, failover_timeout_ms=1, role="default"
     )

@@ -33,7 +33,7 @@ from fairlead_master.core.actions import (
 )
 from fairlead_master.core.state import Master
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
-from fairlead_proto.framework_calls import TeardownAsked
+from fairlead_proto.framework_calls import FrameworkConnected, TeardownAsked
 from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, SendOffers, WelcomeFramework
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession
 from fairlead_proto.reports import AgentConnected
@@ -41,7 +41,7 @@ from fairlead_proto.reports import AgentConnected
 Subject = tuple[str, str]
 """What a durable action is about: a later one about the same takes its place."""
 
-ADDING: Final = frozenset({events.FrameworkConnected, AgentConnected, events.WeightSet, events.PolicySet})
+ADDING: Final = frozenset({FrameworkConnected, AgentConnected, events.WeightSet, events.PolicySet})
 """The kinds of events that may add something to remember. Ends are not among them, so that they can always be asked for."""
 
 
@@ -59,7 +59,7 @@ class Released:
 def refusal(master: Master, event: events.Event, why: str) -> Action | None:
     """The answer to an event that would add something to remember; None if it adds nothing, or is refused anyway."""
     match event:
-        case events.FrameworkConnected():
+        case FrameworkConnected():
             if frameworks.adds(master, event):
                 return EndFrameworkSession(session=event.session, code=ErrorCode.LIMIT, detail=why)
         case AgentConnected():

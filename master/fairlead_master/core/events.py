@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fairlead_master.allocation.weights import Weight
 from fairlead_proto.framework_calls import (
+    FrameworkConnected,
     KillAsked,
     OffersDeclined,
     ReconcileAsked,
@@ -19,26 +20,6 @@ from fairlead_proto.reports import AgentConnected
 from fairlead_proto.resources import Vector
 from fairlead_proto.tasks import DemandClass, TaskSpec, TaskStatus, TaskUsage
 from fairlead_proto.value import value
-
-
-@value
-class FrameworkConnected:
-    """A session said Hello."""
-
-    session: int
-    framework_id: FrameworkId | None
-    """None: a new framework."""
-    name: str
-    role: Role
-    principal: str = ""
-    failover_timeout_ms: int = 0
-    """0: the default."""
-    last_epoch: int = 0
-    weight: float | None = None
-    peer: str = ""
-    """The host it connects from, as the network says; empty if nobody knows. Bounds per peer are counted by it."""
-    version: str = ""
-    """Of its client, for listings."""
 
 
 @value

@@ -12,10 +12,10 @@ from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import offers, tasks
 from fairlead_master.core import settings as bounds
 from fairlead_master.core.actions import ForgetFramework, StoreFramework, StoreWeight
-from fairlead_master.core.events import DemandSet, FrameworkConnected, FrameworkDisconnected
+from fairlead_master.core.events import DemandSet, FrameworkDisconnected
 from fairlead_master.core.state import Framework, FrameworkState, Master
 from fairlead_proto.codes import CallCode, ErrorCode
-from fairlead_proto.framework_calls import KillAsked, TeardownAsked
+from fairlead_proto.framework_calls import FrameworkConnected, KillAsked, TeardownAsked
 from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, InfeasibleClass, WelcomeFramework
 from fairlead_proto.ids import FrameworkId
 from fairlead_proto.task_state import Reason, is_terminal

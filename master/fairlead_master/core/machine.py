@@ -25,6 +25,7 @@ from fairlead_master.core.actions import Action, StoreAgent, StoreFramework
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.state import Agent, AgentState, Framework, Master
 from fairlead_proto.framework_calls import (
+    FrameworkConnected,
     KillAsked,
     OffersDeclined,
     ReconcileAsked,
@@ -216,7 +217,7 @@ def _recover_agent(master: Master, known: StoreAgent, now_ms: int) -> None:
 
 
 _HANDLERS: Mapping[type, Callable[[Master, Any, int], None]] = {
-    events.FrameworkConnected: frameworks.framework_connected,
+    FrameworkConnected: frameworks.framework_connected,
     events.FrameworkDisconnected: frameworks.framework_disconnected,
     events.DemandSet: frameworks.demand_set,
     events.OfferAccepted: offers.offer_accepted,

@@ -15,7 +15,7 @@ from fairlead_proto.peers import Unknowns
 from fairlead_proto.resources import ResourceKinds, Vector
 from fairlead_proto.task_state import Reason, TaskState
 from fairlead_proto.v1 import framework_pb2
-from fairlead_sdk.calls import Hello, Scope
+from fairlead_sdk.calls import Scope, greeting
 from fairlead_sdk.client import ACKNOWLEDGE_MS
 from fairlead_sdk.errors import FrameworkExpired, LinkBroken, Refused
 from fairlead_sdk.events import Event, Offer, OffersReceived, SessionOver
@@ -168,7 +168,7 @@ class SimulatedFramework:
     # --- the program ---
 
     def _begin(self) -> WorkSession:
-        hello = Hello(
+        hello = greeting(
             framework_id=self.framework_id,
             name=self.name,
             role=self._role,

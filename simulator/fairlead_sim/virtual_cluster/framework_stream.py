@@ -11,6 +11,7 @@ from fairlead_master.core import events
 from fairlead_proto import framework_messages
 from fairlead_proto.codes import ErrorCode
 from fairlead_proto.fields import InvalidFieldError
+from fairlead_proto.framework_call_messages import read_hello
 from fairlead_proto.framework_events import EndFrameworkSession, Heartbeat, ToFramework
 from fairlead_proto.peers import NONE, Capabilities, read_capabilities
 from fairlead_proto.resources import ResourceKinds
@@ -73,7 +74,7 @@ class FrameworkStream:
                 if not self._is_greeted:
                     self._is_greeted = True
                     self._peer = read_capabilities(call.hello.capabilities)
-                    self._connection.open([framework_wire.read_hello(self.session, call)])
+                    self._connection.open([read_hello(self.session, call)])
                     continue
                 read = framework_wire.read_call(self.session, call, self._kinds)
             except InvalidFieldError as error:

@@ -15,6 +15,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.machine import Machine, Remembered
 from fairlead_master.core.settings import CoreSettings
 from fairlead_master.core.turn import EVENTS_PER_TURN_MAX, Turn
+from fairlead_proto.framework_calls import FrameworkConnected
 from fairlead_proto.framework_events import EndFrameworkSession, Heartbeat
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.orders import EndAgentSession
@@ -26,7 +27,7 @@ from fairlead_sim.virtual_cluster.network import Connection, End, Message, Netwo
 
 DISK_IS_FULL: Final = "the disk is full"
 
-_FIRST: Final = (AgentConnected, events.FrameworkConnected)
+_FIRST: Final = (AgentConnected, FrameworkConnected)
 _LAST: Final = (EndFrameworkSession, EndAgentSession)
 
 

@@ -14,7 +14,12 @@ from typing import Final
 
 from fairlead_master.core import events
 from fairlead_proto.codes import CallCode, DeclineScope
-from fairlead_proto.framework_calls import OffersDeclined, StatusesAcknowledged, TeardownAsked
+from fairlead_proto.framework_calls import (
+    FrameworkConnected,
+    OffersDeclined,
+    StatusesAcknowledged,
+    TeardownAsked,
+)
 from fairlead_proto.framework_events import (
     AnswerAccept,
     AnswerCall,
@@ -70,7 +75,7 @@ class TraceFramework:
         self._connection = connection
         self._session = connection.number
         self._work: PoolFramework
-        hello = events.FrameworkConnected(session=self._session, framework_id=None, name=name, role=self.role)
+        hello = FrameworkConnected(session=self._session, framework_id=None, name=name, role=self.role)
         connection.open([hello])
 
     def submit(self, job: Job) -> None:

@@ -7,7 +7,7 @@ from fairlead_master.core import actions, events
 from fairlead_master.core.durability import Released, refusal, release, subject, untold
 from fairlead_master.core.machine import Remembered
 from fairlead_proto.codes import CallCode, ErrorCode, RefusalCode
-from fairlead_proto.framework_calls import TeardownAsked
+from fairlead_proto.framework_calls import FrameworkConnected, TeardownAsked
 from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, SendOffers
 from fairlead_proto.ids import AgentId, FrameworkId, Role
 from fairlead_proto.orders import ConfirmAgent, EndAgentSession, KillTask
@@ -20,8 +20,8 @@ NOT_WRITTEN = f"in force, but not written down yet, which is tried again until i
 
 def a_hello(
     framework_id: str | None = None, *, weight: float | None = None, last_epoch: int = 0
-) -> events.FrameworkConnected:
-    return events.FrameworkConnected(
+) -> FrameworkConnected:
+    return FrameworkConnected(
         session=9,
         framework_id=FrameworkId(framework_id) if framework_id is not None else None,
         name="n",

@@ -2,9 +2,9 @@
 
 from fairlead_master.allocation.weights import Weight
 from fairlead_master.core import actions, events
-from fairlead_master.core.events import FrameworkConnected
 from fairlead_master.core.machine import Remembered
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_calls import FrameworkConnected
 from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, WelcomeFramework
 from fairlead_proto.ids import FrameworkId, Role, TaskId
 from fairlead_proto.orders import AcknowledgeStatuses, KillTask

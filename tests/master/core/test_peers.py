@@ -3,10 +3,11 @@
 import pytest
 
 from fairlead_master.core import actions, settings
-from fairlead_master.core.events import FrameworkConnected, FrameworkDisconnected
+from fairlead_master.core.events import FrameworkDisconnected
 from fairlead_master.core.machine import Remembered
 from fairlead_master.core.state import Master
 from fairlead_proto.codes import CallCode, ErrorCode
+from fairlead_proto.framework_calls import FrameworkConnected
 from fairlead_proto.framework_events import AnswerCall, EndFrameworkSession, WelcomeFramework
 from fairlead_proto.ids import FrameworkId, Role
 from tests.builders.master import Cluster, a_class
