@@ -183,9 +183,10 @@ class MasterClient:
             if self.state.phase is Phase.OPEN:
                 alone_since_ms = clock.now_ms()
                 self._backoff.reset()
-            self._break(reason)
             if self._closing:
+                # The master ends the stream of a framework that has said goodbye: nothing broke, and nothing is tried again.
                 return
+            self._break(reason)
             if clock.now_ms() - alone_since_ms >= self._patience_ms():
                 was_there = self.state.welcome is not None
                 self._end(MasterUnreachable(self.transport.address, reason, was_there=was_there))

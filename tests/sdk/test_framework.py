@@ -9,8 +9,19 @@ import pytest
 
 from fairlead_proto.codes import Rejection
 from fairlead_proto.tasks import TaskUsage
-from fairlead_sdk import Framework, Infeasible, MasterUnreachable, Progress, Reason, TaskResult, TaskState
+from fairlead_sdk import (
+    Connected,
+    Disconnected,
+    Framework,
+    Infeasible,
+    MasterUnreachable,
+    Progress,
+    Reason,
+    TaskResult,
+    TaskState,
+)
 from fairlead_sim.testing import Outcome, VirtualMaster
+from fairlead_sim.testing.memory_link import MemoryLink
 from tests.sdk.builders import a_master, a_task, begin
 
 
@@ -416,3 +427,21 @@ async def test_a_task_in_place_of_a_list_is_told_from_one() -> None:
     async with Framework("f", master=master) as framework:
         with pytest.raises(ValueError, match="tasks: expected a list of them, got Task"):
             await framework.run(task)
+
+
+async def test_a_framework_that_leaves_is_not_told_that_its_session_broke(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is when the master ends the stream of one that said goodbye sooner than the session is over."""
+    finish, heard = MemoryLink.finish, list[Connected | Disconnected]()
+
+    async def slowly(link: MemoryLink) -> None:
+        await finish(link)
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(MemoryLink, "finish", slowly)
+    async with Framework("f", master=a_master(), on_session=heard.append):
+        pass
+
+    assert [type(event) for event in heard] == [Connected]

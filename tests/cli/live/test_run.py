@@ -358,7 +358,8 @@ def test_detached_run_survives_and_ends_with_its_framework(invoke: Invoke, tmp_p
     (log,) = (tmp_path / "fairlead" / "detached").iterdir()
     assert log.name.startswith(f"{framework_id}@127.0.0.1-")
     assert str(log) in outcome.err
-    eventually(lambda: "ERROR" in log.read_text(), limit_s=20)
+    said = f"ERROR __main__ framework {framework_id} was ended by an operator\n"
+    eventually(lambda: said in log.read_text(), limit_s=20)
 
 
 def test_detached_run_finishes_on_its_own(invoke: Invoke, tmp_path: Path) -> None:
