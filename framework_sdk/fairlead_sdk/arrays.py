@@ -1,9 +1,10 @@
 """Arrays: tasks that differ by an index, and perhaps by an argument; each is made when its turn comes."""
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Final
+from operator import index as as_integer
+from typing import Final, SupportsIndex
 
 from fairlead_proto import fields
 from fairlead_proto.ids import TaskId
@@ -68,6 +69,20 @@ class Array:
         known = self.over if self.indices is None else self.indices
         return len(known) if isinstance(known, Sized) else None
 
+    def check_index(self, index: object) -> None:
+        """See that a member has this index, or may come to have it.
+
+        Raises:
+            ValueError: none has; the text names it, what was expected and what came.
+        """
+        count = self.count
+        places = (
+            self.indices if self.indices is not None else range(ARRAY_INDEX_MAX if count is None else count)
+        )
+        if not _is_index(index) or index not in places:
+            expected = "0 or more" if count is None else f"one of the array's {count} indices"
+            raise ValueError(f"index: expected {expected}, got {index!r}")
+
     def members(self, array_id: str) -> Iterator[ArrayMember]:
         """The members in order, each made when it is asked for.
 
@@ -113,17 +128,20 @@ def check_argument(field: str, words: Sequence[str], index: int, argument: str) 
 def _read_indices(over: int | Sequence[int] | Iterable[str]) -> Sequence[int] | None:
     """Give the indices that are meant; None if arguments are."""
     expected = f"of 0 to {ARRAY_INDEX_MAX}"
-    if isinstance(over, int):
+    if isinstance(over, int) and not isinstance(over, bool):
         if not 0 <= over <= ARRAY_INDEX_MAX:
             raise ValueError(f"over: expected a count {expected}, got {over}")
         return range(over)
-    if isinstance(over, str | bytes) or not isinstance(over, Iterable):
+    if isinstance(over, str | bytes | Mapping) or not isinstance(over, Iterable):
         raise ValueError(f"over: expected a count, indices or texts, got {over!r}")  # noqa: TRY004 - one kind of error
     if isinstance(over, range):
         indices: Sequence[int] = over
         ends = (*over[:1], *over[-1:])
-    elif isinstance(over, Sequence) and over and isinstance(over[0], int):
-        indices = ends = tuple([int(index) for index in over])
+    elif isinstance(over, Sequence) and not (over and isinstance(over[0], str)):
+        if no_index := [item for item in over if not _is_index(item)]:
+            expected = "indices" if _is_index(over[0]) else "indices or texts"
+            raise ValueError(f"over: expected {expected}, got {no_index[0]!r}")
+        indices = ends = tuple(map(as_integer, over))
         if len(set(indices)) < len(indices):
             raise ValueError("over: expected each index once, got one of them twice")
     else:
@@ -131,6 +149,11 @@ def _read_indices(over: int | Sequence[int] | Iterable[str]) -> Sequence[int] | 
     if strange := [index for index in ends if not 0 <= index <= ARRAY_INDEX_MAX]:
         raise ValueError(f"over: expected indices {expected}, got {strange[0]}")
     return indices
+
+
+def _is_index(item: object) -> bool:
+    """Whether it is an integer, be it one of another library; True and False are meant for something else."""
+    return type(item) is int or (isinstance(item, SupportsIndex) and not isinstance(item, bool))
 
 
 def _argument(text: object) -> str:

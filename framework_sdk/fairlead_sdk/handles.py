@@ -275,7 +275,13 @@ class ArrayHandle:
         return self._tally.progress(self._total)
 
     def kill(self, index: int | None = None) -> None:
-        """Have all members ended, or the one with this index; also before their turn has come. Each has a result still."""
+        """Have all members ended, or the one with this index; also before their turn has come. Each has a result still.
+
+        Raises:
+            ValueError: no member has this index; of arguments without a length, none can have it.
+        """
+        if index is not None:
+            self.array.check_index(index)
         self._owner.request_array_kill(self.task_id, index)
 
     def __await__(self) -> Generator[object, None, list[TaskResult]]:

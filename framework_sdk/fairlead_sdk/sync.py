@@ -108,7 +108,7 @@ class ArrayHandle:
         return self._owner.call(_within(timeout, self._handle))
 
     def kill(self, index: int | None = None) -> None:
-        """Have all members ended, or the one with this index."""
+        """Have all members ended, or the one with this index; raises as ``fairlead_sdk.ArrayHandle.kill``."""
         self._owner.call(_returning(lambda: self._handle.kill(index)))
 
 

@@ -141,6 +141,7 @@ async def test_arguments_without_a_length_have_no_count() -> None:
 async def test_an_empty_array_is_over_at_once() -> None:
     assert await results_of(a_master(), sweep(0)) == []
     assert await results_of(a_master(), sweep(iter(()))) == []
+    assert await results_of(a_master(), Array(Task(["true"]), [])) == []
 
 
 @pytest.mark.parametrize(
@@ -151,12 +152,42 @@ async def test_an_empty_array_is_over_at_once() -> None:
         (range(3, -3, -1), {}, "over: expected indices of 0 to 2147483647, got -2"),
         ([4, 2**31], {}, "over: expected indices of 0 to 2147483647, got 2147483648"),
         ([4, 5, 4], {}, "over: expected each index once, got one of them twice"),
+        ([1, "a"], {}, "over: expected indices, got 'a'"),
+        ([1, "2"], {}, "over: expected indices, got '2'"),
+        ([1, True], {}, "over: expected indices, got True"),
+        ([1.5], {}, "over: expected indices or texts, got 1.5"),
+        ([None], {}, "over: expected indices or texts, got None"),
+        (True, {}, "over: expected a count, indices or texts, got True"),
+        ({"a": 1}, {}, "over: expected a count, indices or texts, got {'a': 1}"),
         (3, {"at_once": 0}, "at_once: expected 1 or more, got 0"),
     ],
 )
 def test_an_array_that_cannot_be_is_refused_by_name(over: Any, options: dict[str, Any], refusal: str) -> None:
     with pytest.raises(ValueError, match=f"^{refusal}$"):
         sweep(over, **options)
+
+
+@pytest.mark.parametrize(
+    ("over", "index", "refusal"),
+    [
+        (3, 5, "index: expected one of the array's 3 indices, got 5"),
+        (3, -1, "index: expected one of the array's 3 indices, got -1"),
+        (3, "x", "index: expected one of the array's 3 indices, got 'x'"),
+        (3, True, "index: expected one of the array's 3 indices, got True"),
+        ([3, 0, 7], 1, "index: expected one of the array's 3 indices, got 1"),
+        (["x", "y"], 2, "index: expected one of the array's 2 indices, got 2"),
+        (iter(["x"]), -1, "index: expected 0 or more, got -1"),
+    ],
+)
+async def test_killing_what_is_no_member_is_refused_by_name(over: Any, index: Any, refusal: str) -> None:
+    master = a_master()
+    async with Framework("f", master=master) as framework:
+        handle = framework.submit_array(sweep(over))
+        with pytest.raises(ValueError, match=f"^{refusal}$"):
+            handle.kill(index)
+        results = await master.finish(everything(handle))
+        handle.kill(results[0].member.index if results[0].member else None)
+    assert all(result.ok for result in results)
 
 
 def test_arguments_need_a_place_in_the_command() -> None:
