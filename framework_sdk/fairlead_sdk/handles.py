@@ -246,7 +246,7 @@ class RunGroup:
 
 
 class ArrayHandle:
-    """One submitted array. ``async for`` gives its members' results as they come, ``await`` all in the order of the indices.
+    """One submitted array. ``async for`` gives its members' results as they come, ``await`` all in the order of ``over``.
 
     Neither touches the tasks when it is left early or cancelled; ``kill()`` does. A result that a loop was given is not kept:
     another loop, or ``await``, goes on behind it. Both raise, after the results there are, what kept further members from
