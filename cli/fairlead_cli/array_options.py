@@ -12,7 +12,7 @@ from fairlead_proto.limits import ARRAY_INDEX_MAX
 MEMBERS_MAX: Final = 1_000_000
 """Tasks of one run: what becomes of each is kept until the end, which takes half a gigabyte then."""
 
-_PART: Final = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_PART: Final = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
 _FORMS: Final = "indices such as 7, 0-99, 0-99:2 or 1,3,7-9, with %20 behind them for at most 20 at once"
 
 
@@ -24,7 +24,7 @@ def parse_array(text: str) -> tuple[Sequence[int], int | None]:
     """
     listed, percent, at_once = text.partition("%")
     matches = [_PART.fullmatch(part) for part in listed.split(",")]
-    if percent and not (at_once.isdecimal() and int(at_once)):
+    if percent and not (at_once.isascii() and at_once.isdecimal() and int(at_once)):
         raise ValueError(f"expected a number above 0 behind %, got {text!r}")
     ranges: list[range] = []
     for match in matches:
@@ -52,7 +52,7 @@ def check_array(text: str) -> str:
 
 
 def read_each(source: str, words: Sequence[str]) -> list[str]:
-    """The lines of a file, or of standard input for ``-``, without their ends; empty ones are left out.
+    """The lines of a file, or of standard input for ``-``, without their ends, LF or CRLF; empty ones are left out.
 
     Args:
         source: the file.
@@ -79,7 +79,7 @@ def _read_lines(option: str, lines: Iterable[bytes], words: Sequence[str]) -> li
     found: list[str] = []
     for number, line in enumerate(lines, 1):
         try:
-            text = line.removesuffix(b"\n").decode()
+            text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
         except UnicodeDecodeError:
             raise Invalid(f"{option}: expected UTF-8, got another thing in line {number}") from None
         if "\0" in text:

@@ -51,7 +51,7 @@ from fairlead_proto.tasks import TASK_MEM_DEFAULT
     "--each",
     metavar="FILE|-",
     help="A task for each line of a file or of standard input, with {} in CMD replaced by the line and {#} by its index from "
-    "0; without them the line is put behind CMD. Empty lines are left out.",
+    "0; without them the line is put behind CMD. Lines end with LF or CRLF; empty ones are left out.",
 )
 @click.option("--at-once", type=click.IntRange(1), help="Launch at most so many tasks at a time.")
 @click.option(

@@ -53,7 +53,7 @@ def test_array_of_one_task_is_a_single_task_with_an_index(invoke: Invoke) -> Non
 
 def test_each_line_is_a_task_with_the_line_in_its_command(invoke: Invoke, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
-    lines.write_text("one\n\n two words\nlast")
+    lines.write_bytes(b"one\r\n\r\n two words\nlast")
 
     placed = invoke(
         "run", "-q", "--each", str(lines), "--mem", "64MiB", "--name", "w", "--", "echo", "{#}", "<{}>"
@@ -111,6 +111,8 @@ def test_member_of_an_array_is_killed_by_its_id(invoke: Invoke, started: Start) 
         (["--array", "0-9:0"], "'--array': expected a stride above 0, got '0-9:0'"),
         (["--array", "0-9%0"], "'--array': expected a number above 0 behind %, got '0-9%0'"),
         (["--array", "a"], "'--array': expected indices such as 7, 0-99, 0-99:2 or 1,3,7-9"),
+        (["--array", "٣"], "'--array': expected indices such as 7"),
+        (["--array", "0-9%٣"], "'--array': expected a number above 0 behind %, got '0-9%٣'"),
         (["--array", "1,"], "'--array': expected indices such as 7"),
         (["--array", "1-3,2"], "'--array': expected each index once, got one of them twice in '1-3,2'"),
         (["--array", "0-99999999"], "'--array': expected at most 1000000 tasks, got 100000000"),
