@@ -335,29 +335,26 @@ class Framework:
         if isinstance(task, TaskResult) and task.usage is not None and task.usage.written_bytes(path) == 0:
             return b""
         transport = self._session.transport
-        return await sandbox_files.read_whole(
-            transport.read_file,
-            address=transport.address,
-            framework_id=self.framework_id,
-            task_id=self._attempt_id(task),
-            path=path,
-        )
+        file = self._sandbox_file(task, path)
+        return await sandbox_files.read_whole(transport.read_file, file, address=transport.address)
 
     def logs(self, task: Sandboxed, *, path: str = "stdout") -> AsyncIterator[bytes]:
         """What the task writes, as it writes it, until it is over; follows the attempt that is current now."""
         transport = self._session.transport
-        return sandbox_files.follow(
-            transport.read_file,
-            framework_id=self.framework_id,
-            task_id=self._attempt_id(task),
-            path=path,
-            clock=transport.clock,
-            jitter=transport.jitter,
-        )
+        file = self._sandbox_file(task, path)
+        return sandbox_files.follow(transport.read_file, file, clock=transport.clock, jitter=transport.jitter)
 
     def follow_output(self) -> OutputFollower:
         """What tasks launched from now on write, as they write it, until the framework ends: see ``OutputFollower``."""
         return self._outputs.add(self._session.transport, self.framework_id)
+
+    def _sandbox_file(self, task: Sandboxed, path: str) -> sandbox_files.SandboxFile:
+        return sandbox_files.SandboxFile(
+            framework_id=self.framework_id,
+            task_id=self._attempt_id(task),
+            path=path,
+            agent_id=task.agent_id if isinstance(task, TaskResult) else "",
+        )
 
     def _attempt_id(self, task: Sandboxed) -> str:
         if isinstance(task, TaskResult | Launch):

@@ -202,13 +202,9 @@ class OperatorClient:
         self, task_id: str, *, path: str = "stdout", framework_id: str = "", tail_bytes: int = 0
     ) -> bytes:
         """What is in a file of a task's sandbox now; with ``tail_bytes`` at most its end."""
+        file = sandbox_files.SandboxFile(framework_id=framework_id, task_id=task_id, path=path)
         return await sandbox_files.read_whole(
-            self._transport.read_file,
-            address=self.address,
-            framework_id=framework_id,
-            task_id=task_id,
-            path=path,
-            tail_bytes=tail_bytes,
+            self._transport.read_file, file, address=self.address, tail_bytes=tail_bytes
         )
 
     async def follow(
@@ -222,11 +218,10 @@ class OperatorClient:
             MasterUnreachable: no master there to begin with.
         """
         await self.cluster()
+        file = sandbox_files.SandboxFile(framework_id=framework_id, task_id=task_id, path=path)
         async for piece in sandbox_files.follow(
             self._transport.read_file,
-            framework_id=framework_id,
-            task_id=task_id,
-            path=path,
+            file,
             offset=offset,
             clock=self._transport.clock,
             jitter=self._transport.jitter,

@@ -17,7 +17,7 @@ from fairlead_sdk.calls import Launch
 from fairlead_sdk.clock import sleep
 from fairlead_sdk.errors import LinkBroken, Refused
 from fairlead_sdk.events import Disconnected, Event
-from fairlead_sdk.sandbox_files import PIECE_BYTES
+from fairlead_sdk.sandbox_files import SandboxFile
 from fairlead_sdk.task import Task, TaskResult
 from fairlead_sdk.transport import Transport
 from fairlead_sdk.workload_actions import Action, JobEnded, JobMoved, TakeOffer
@@ -297,19 +297,14 @@ class OutputFollower:
 
     async def _read_rest(self, task_id: str, attempt: _Attempt) -> None:
         for path in attempt.open_paths():
+            file = SandboxFile(
+                framework_id=self._framework_id, task_id=task_id, path=path, agent_id=attempt.agent_id
+            )
             is_all = False
             while not is_all and task_id in self._attempts:
                 await self._emptiness()
-                request = files_pb2.ReadRequest(
-                    framework_id=self._framework_id,
-                    task_id=task_id,
-                    path=path,
-                    offset=attempt.offsets[path],
-                    length=PIECE_BYTES,
-                    agent_id=attempt.agent_id,  # for a master that was not there when it ended
-                )
                 try:
-                    piece = await self._transport.read_file(request)
+                    piece = await self._transport.read_file(file.request(attempt.offsets[path]))
                 except LinkBroken as trouble:
                     now_ms = self._now_ms()
                     since_ms = self._away_ms.setdefault(attempt.agent_id, now_ms)

@@ -1,6 +1,7 @@
 """Reading files of a task's sandbox, whole or as they grow, over whatever answers read requests."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 from fairlead_proto.backoff import Backoff
@@ -17,9 +18,30 @@ FOLLOW_WAIT_MS: Final = 10_000
 Read = Callable[[files_pb2.ReadRequest], Awaitable[files_pb2.ReadResponse]]
 
 
-async def read_whole(
-    read: Read, *, address: str, framework_id: str, task_id: str, path: str, tail_bytes: int = 0
-) -> bytes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxFile:
+    """A file of the sandbox of a task."""
+
+    framework_id: str
+    task_id: str
+    path: str
+    agent_id: str = ""
+    """Where the task ran, if that is known: asked by a master that does not remember the task."""
+
+    def request(self, offset: int, wait_ms: int = 0) -> files_pb2.ReadRequest:
+        """The request for a piece of it; see ``ReadRequest``."""
+        return files_pb2.ReadRequest(
+            framework_id=self.framework_id,
+            task_id=self.task_id,
+            path=self.path,
+            agent_id=self.agent_id,
+            offset=offset,
+            length=PIECE_BYTES,
+            wait_ms=wait_ms,
+        )
+
+
+async def read_whole(read: Read, file: SandboxFile, *, address: str, tail_bytes: int = 0) -> bytes:
     """What is in the file now; with ``tail_bytes``, at most its last so many bytes. The address is for errors.
 
     Raises:
@@ -29,11 +51,8 @@ async def read_whole(
     pieces: list[bytes] = []
     offset = -tail_bytes
     while True:
-        request = files_pb2.ReadRequest(
-            framework_id=framework_id, task_id=task_id, path=path, offset=offset, length=PIECE_BYTES
-        )
         try:
-            piece = await read(request)
+            piece = await read(file.request(offset))
         except LinkBroken as trouble:
             raise MasterUnreachable(address, str(trouble)) from None
         pieces.append(piece.data)
@@ -43,14 +62,7 @@ async def read_whole(
 
 
 async def follow(
-    read: Read,
-    *,
-    framework_id: str,
-    task_id: str,
-    path: str,
-    offset: int = 0,
-    clock: Clock,
-    jitter: Callable[[], float],
+    read: Read, file: SandboxFile, *, offset: int = 0, clock: Clock, jitter: Callable[[], float]
 ) -> AsyncIterator[bytes]:
     """The file's bytes from ``offset`` as they are written, until the task is over and all was read.
 
@@ -61,16 +73,8 @@ async def follow(
     """
     backoff = Backoff(jitter)
     while True:
-        request = files_pb2.ReadRequest(
-            framework_id=framework_id,
-            task_id=task_id,
-            path=path,
-            offset=offset,
-            length=PIECE_BYTES,
-            wait_ms=FOLLOW_WAIT_MS,
-        )
         try:
-            piece = await read(request)
+            piece = await read(file.request(offset, FOLLOW_WAIT_MS))
         except LinkBroken:
             await sleep(clock, backoff.next_ms())
             continue

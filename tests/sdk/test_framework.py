@@ -9,6 +9,7 @@ import pytest
 
 from fairlead_proto.codes import Rejection
 from fairlead_proto.tasks import TaskUsage
+from fairlead_proto.v1 import files_pb2
 from fairlead_sdk import (
     Connected,
     Disconnected,
@@ -87,6 +88,28 @@ async def test_output_that_is_known_to_be_empty_is_not_asked_for() -> None:
 
         assert await framework.stdout(result) == ""
         assert await framework.stderr(result) == "asked"
+
+
+async def test_a_read_of_a_result_says_where_the_task_ran() -> None:
+    """A master that was started after its end knows nothing of it."""
+    asked: list[str] = []
+
+    class Recorded(VirtualMaster):
+        async def read_file(self, request: files_pb2.ReadRequest) -> files_pb2.ReadResponse:
+            asked.append(request.agent_id)
+            return await super().read_file(request)
+
+    master = Recorded()
+    master.add_agent("a", cpus=4, mem="8GiB")
+    master.script("x", Outcome(stdout="said"))
+
+    async with Framework("f", master=master) as framework:
+        [result] = await master.finish(framework.run([a_task("x")]))
+        assert await framework.stdout(result) == "said"
+        assert [piece async for piece in framework.logs(result)] == [b"said"]
+
+    assert asked == [result.agent_id] * 2
+    assert result.agent_id
 
 
 async def test_a_task_that_fails_is_not_tried_again_unless_asked() -> None:
