@@ -240,7 +240,8 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         if answer is None:
             detail = (
                 f"id: expected a task, framework/class or framework this master knows, got {request.id!r}; "
-                "of tasks that wait it knows 32 of a kind by name: ask about their framework instead"
+                "of tasks that wait it knows 32 of a kind by name at most, and none that its framework holds back, "
+                "as of an array with so many at once: ask about their framework instead"
             )
             await context.abort(grpc.StatusCode.NOT_FOUND, detail)
             raise AssertionError("abort raises")

@@ -27,6 +27,9 @@ COUNT_VARIABLE: Final = "FAIRLEAD_TASK_COUNT"
 _PLACE: Final = re.compile(r"\{\{#?\}\}|\{#?\}")
 """Where a command of an array has an argument or an index, or is written so that it has not."""
 
+ATTEMPTS_LOOKED_FOR: Final = 128
+"""Attempts of a task looked for by their ids, beyond what `fairlead run --retries` may ask for."""
+
 _MEMBER_ID: Final = re.compile(r".+:(\d+)(?:\.\d+)?")
 
 

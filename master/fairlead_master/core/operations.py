@@ -13,7 +13,8 @@ from fairlead_master.core.events import OperatorKillAsked, OperatorTeardownAsked
 from fairlead_master.core.state import FrameworkState, Master, Task
 from fairlead_proto.codes import CallCode
 from fairlead_proto.ids import FrameworkId, TaskId
-from fairlead_proto.task_state import Reason, is_terminal
+from fairlead_proto.task_state import Reason, TaskState, is_terminal
+from fairlead_proto.tasks import ATTEMPTS_LOOKED_FOR, attempt_name
 
 
 def operator_kill_asked(master: Master, event: OperatorKillAsked, now_ms: int) -> None:
@@ -41,11 +42,39 @@ def _kill(
         return _kill_of_unlaunched(master, task_id, framework_id)
     task = found[0]
     if is_terminal(task.state):
-        return KillOutcome(
-            task_id=task_id, framework_id=task.framework_id, outcome="already over", detail=task.state.value
-        )
+        return _kill_later_attempt(master, task, grace_period_ms, now_ms)
     tasks.kill(master, task, Reason.KILLED_BY_OPERATOR, grace_period_ms, now_ms)
     return KillOutcome(task_id=task_id, framework_id=task.framework_id, outcome="killing")
+
+
+def _kill_later_attempt(master: Master, over: Task, grace_period_ms: int, now_ms: int) -> KillOutcome:
+    """End the last attempt of a task whose given attempt is over: a dictionary look an attempt there may be."""
+    framework_id = over.framework_id
+    framework = master.frameworks.get(framework_id)
+    if framework is not None and over.state is not TaskState.FINISHED:
+        names = [TaskId(attempt_name(over.task_id, number)) for number in range(ATTEMPTS_LOOKED_FOR, 1, -1)]
+        for name in names:
+            later = framework.tasks.get(name)
+            # Ids are the framework's own: a task of another command may be called so and be no attempt of this one.
+            if later is None or is_terminal(later.state) or over.command not in ((), later.command):
+                continue
+            tasks.kill(master, later, Reason.KILLED_BY_OPERATOR, grace_period_ms, now_ms)
+            return KillOutcome(
+                task_id=over.task_id,
+                framework_id=framework_id,
+                outcome="killing",
+                detail=f"its attempt {name}",
+            )
+        waiting = {task_id for demand in framework.demand.values() for task_id in demand.waiting_task_ids}
+        for name in names:
+            if name in waiting and master.find_task((framework_id, name)) is None:
+                detail = f"its attempt {name} waits in framework {framework_id}, which alone can withdraw it"
+                return KillOutcome(
+                    task_id=over.task_id, framework_id=framework_id, outcome="pending", detail=detail
+                )
+    return KillOutcome(
+        task_id=over.task_id, framework_id=framework_id, outcome="already over", detail=over.state.value
+    )
 
 
 def _kill_of_unlaunched(master: Master, task_id: TaskId, framework_id: FrameworkId | None) -> KillOutcome:
@@ -59,7 +88,13 @@ def _kill_of_unlaunched(master: Master, task_id: TaskId, framework_id: Framework
                 return KillOutcome(
                     task_id=task_id, framework_id=framework.framework_id, outcome="pending", detail=detail
                 )
-    return KillOutcome(task_id=task_id, framework_id=framework_id, outcome="unknown")
+    owner = master.frameworks.get(framework_id or FrameworkId(task_id.partition(":")[0]))
+    if owner is None or owner.state is FrameworkState.COMPLETED:
+        return KillOutcome(task_id=task_id, framework_id=framework_id, outcome="unknown")
+    # A framework names some of its waiting tasks, and none that it holds back so that not too many run at once.
+    name = owner.framework_id
+    detail = f"it may wait in framework {name}, which alone can withdraw it; `fairlead kill --framework {name}` ends all of it"
+    return KillOutcome(task_id=task_id, framework_id=framework_id, outcome="unknown", detail=detail)
 
 
 def find_by_id(master: Master, task_id: TaskId, framework_id: FrameworkId | None) -> list[Task]:

@@ -77,6 +77,70 @@ def test_an_operator_kills_tasks_by_id_and_hears_of_each() -> None:
     ]
 
 
+def test_killing_a_task_whose_attempt_is_over_ends_the_later_one_that_lives() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent()
+    framework, _ = cluster.new_framework()
+    for attempt in ("t1", "t1.2"):
+        cluster.launch(framework, attempt)
+        cluster.report(agent, a_status(F, attempt, S.FAILED))
+    cluster.launch(framework, "t1.3")
+
+    order, answer = kill_by_operator(cluster, "t1")
+
+    assert isinstance(order, KillTask)
+    assert order.task_id == "t1.3"
+    assert answer == actions.AnswerOperator(
+        request=7, outcomes=(outcome("t1", "killing", detail="its attempt t1.3"),)
+    )
+
+
+def test_killing_a_task_whose_later_attempt_waits_says_who_can_withdraw_it() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent()
+    framework, _ = cluster.new_framework()
+    cluster.launch(framework, "t1")
+    cluster.report(agent, a_status(F, "t1", S.FAILED))
+    cluster.demand(framework, a_class(waiting=["t1.2"]))
+
+    detail = "its attempt t1.2 waits in framework f1-1, which alone can withdraw it"
+    assert kill_by_operator(cluster, "t1") == [
+        actions.AnswerOperator(request=7, outcomes=(outcome("t1", "pending", detail=detail),))
+    ]
+
+
+def test_killing_a_task_that_is_over_spares_another_whose_id_looks_like_its_attempt() -> None:
+    cluster = Cluster()
+    agent = cluster.new_agent()
+    framework, _ = cluster.new_framework()
+    cluster.launch(framework, "v1", "w1", "w1.2")
+    cluster.report(agent, a_status(F, "v1", S.FAILED), a_status(F, "w1", S.FINISHED))
+    cluster.demand(framework, a_class())
+    (offer, *_) = cluster.offers()
+    cluster.accept(framework, offer.offer_id, a_spec("v1.2", command=["another"]))
+
+    assert kill_by_operator(cluster, "v1", "w1") == [
+        actions.AnswerOperator(
+            request=7,
+            outcomes=(
+                outcome("v1", "already over", detail="FAILED"),
+                outcome("w1", "already over", detail="FINISHED"),
+            ),
+        )
+    ]
+
+
+def test_killing_an_unknown_task_of_a_framework_says_that_it_may_wait_there() -> None:
+    cluster = Cluster()
+    cluster.new_framework()
+    detail = "it may wait in framework f1-1, which alone can withdraw it; `fairlead kill --framework f1-1` ends all of it"
+
+    for owner in (None, F):
+        assert kill_by_operator(cluster, "f1-1:5", framework_id=owner) == [
+            actions.AnswerOperator(request=7, outcomes=(outcome("f1-1:5", "unknown", owner, detail),))
+        ]
+
+
 def test_an_operator_must_say_whose_task_is_meant_if_two_have_it() -> None:
     cluster = Cluster()
     cluster.new_agent()
