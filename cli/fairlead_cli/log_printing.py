@@ -11,6 +11,7 @@ from fairlead_cli.connection import as_expected
 from fairlead_cli.errors import Refused, Unreachable
 from fairlead_cli.sandbox import AsyncConnection, Chunk, Output, async_connected, read_output, tail_offset
 from fairlead_cli.tables import printable
+from fairlead_proto.tasks import ATTEMPTS_LOOKED_FOR, attempt_name
 from fairlead_proto.v1.operator_pb2 import ListTasksRequest, ListTasksResponse, WatchRequest
 
 UNSTARTED = ("PENDING", "STAGING", "STARTING")
@@ -41,6 +42,9 @@ async def print_log(
             Refused, Unreachable
         ):  # the output is whole: whether there is a remark on it is an extra
             task, _ = await _find(connection, task_id, task["framework_id"])
+            if (latest := await _latest_attempt(connection, task)) != task_id:
+                text = f"{task_id} is {task['state']}, and was run again: `fairlead logs {latest}` prints its latest attempt"
+                print(printable(f"fairlead: {text}"), file=sys.stderr)
         if task["state"] == "FINISHED" and task["message"]:
             print(printable(f"fairlead: {task_id}: {task['message']}"), file=sys.stderr)
 
@@ -73,6 +77,20 @@ async def _find(connection: AsyncConnection, task_id: str, framework_id: str) ->
         owners = ", ".join(sorted(row["framework_id"] for row in found))
         raise Refused(f"task {task_id} exists in several frameworks, choose one by --framework: {owners}")
     return found[0], answer.version
+
+
+async def _latest_attempt(connection: AsyncConnection, task: rows.Row) -> str:
+    """The id of the last attempt the master knows of a task that did not finish; its own if there is none."""
+    task_id: str = task["id"]
+    if task["state"] in (*UNSTARTED, "RUNNING", "FINISHED"):
+        return task_id
+    names = [attempt_name(task_id, number) for number in range(2, ATTEMPTS_LOOKED_FOR + 1)]
+    request = ListTasksRequest(task_ids=names, framework_id=task["framework_id"])
+    answer = await connection.call(connection.operator.ListTasks, request)
+    assert isinstance(answer, ListTasksResponse)
+    # Ids are the framework's own: a task of another command may be called so and be no attempt of this one.
+    alike = {info.task_id for info in answer.tasks if list(info.command) == task["command"]}
+    return max(alike, key=names.index, default=task_id)
 
 
 async def _await_change(connection: AsyncConnection, version: int) -> None:

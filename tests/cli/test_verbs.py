@@ -143,6 +143,19 @@ def test_logs_end_with_what_the_agent_remarked(
     assert outcome.err == "fairlead: t-3: stdout: 6 bytes could not be written\n"
 
 
+def test_logs_of_an_attempt_that_failed_name_the_latest_one(invoke: Invoke, master: CannedMaster) -> None:
+    for attempt in ("t-4", "t-4.2", "t-4.3"):
+        master.tasks.append(a_task(attempt, state="RUNNING" if attempt == "t-4.3" else "FAILED"))
+
+    outcome = invoke("logs", "t-4")
+
+    assert outcome.out == "one\ntwo\nthree\n"
+    assert (
+        outcome.err
+        == "fairlead: t-4 is FAILED, and was run again: `fairlead logs t-4.3` prints its latest attempt\n"
+    )
+
+
 def test_logs_of_a_waiting_task_are_refused_with_what_to_do(invoke: Invoke, master: CannedMaster) -> None:
     outcome = invoke("logs", "t-2")
 
