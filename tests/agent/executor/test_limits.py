@@ -232,6 +232,41 @@ async def test_groups_are_used_again_and_what_tasks_leave_is_not_the_next_ones(
     assert {ended.usage.mem_limit_bytes for _, ended in tasks} == {64 * MIB}
 
 
+async def test_use_of_a_task_is_not_that_of_the_one_before_in_its_group(
+    connect: Connect, cgroup_v1: str
+) -> None:
+    agent = await connect(cgroup_v1)
+    work = (
+        "head -c 32M /dev/zero | tail -c 32M > /dev/null; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+    )
+
+    busy_in, busy = await group_of(agent, "a", work, mem_bytes=256 * MIB)
+    idle_in, idle = await group_of(agent, "b", mem_bytes=256 * MIB)
+
+    assert idle_in == busy_in
+    assert busy.usage.mem_peak_bytes > 32 * MIB > 8 * MIB > idle.usage.mem_peak_bytes
+    assert busy.usage.cpu_time_ms > 4 * idle.usage.cpu_time_ms
+
+
+async def test_no_more_groups_are_kept_than_a_burst_of_short_tasks_needs(
+    connect: Connect, cgroup_v1: str, tmp_path: Path
+) -> None:
+    agent = await connect(cgroup_v1)
+    gate = tmp_path / "gate"
+    keys = [agent.shell(f"t{n}", f"until [ -e {gate} ]; do sleep 0.1; done") for n in range(80)]
+    for key in keys:
+        await agent.started(key)
+
+    gate.touch()
+    for key in keys:
+        await agent.exited(key)
+        agent.client.forget(key)
+    inside, _ = await group_of(agent, "last")
+
+    kept = [path for path in Path(f"/sys/fs/cgroup/memory{inside}").parent.iterdir() if path.is_dir()]
+    assert len(kept) <= 65, "64, and that of a task that is not forgotten"
+
+
 async def test_group_that_much_is_left_in_is_not_used_again(connect: Connect, cgroup_v1: str) -> None:
     agent = await connect(cgroup_v1)
 
