@@ -38,6 +38,10 @@ RETRY_MS: Final = 250
 """Between tries: a master that restarts is back in less than a second, and a try costs a packet."""
 
 
+_FOR_PROGRAMS: Final = "; start a new one without an id"
+"""What a master adds where a framework comes back that is over."""
+
+
 class FrameworkLost(Failed):
     """The master was away, and does not know the framework now."""
 
@@ -233,9 +237,10 @@ def _raise_expected(error: BaseException | None, framework_id: str) -> None:
         case sdk_errors.MasterUnreachable():
             raise MasterLost(framework_id, error) from error
         case sdk_errors.FrameworkExpired():
-            # What the master says behind it is for programs.
-            said, _, _ = str(error).partition(";")
-            raise (FrameworkLost(framework_id) if "not known" in said else Failed(said)) from error
+            text = str(error)
+            if text.startswith(f"framework {framework_id} is not known"):
+                raise FrameworkLost(framework_id) from error
+            raise Failed(text.removesuffix(_FOR_PROGRAMS)) from error
         case sdk_errors.FairleadError():
             text = str(error)
             raise Failed(
